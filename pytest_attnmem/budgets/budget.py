@@ -30,6 +30,8 @@ class BudgetSpec:
     """True if the program may run out of memory, catch the error, and go on."""
     compiled: bool = False
     """True if compiled code may need no more memory than the same code when it runs eagerly."""
+    fixed: frozenset[str] = frozenset()
+    """The arguments of the test that a contract does not vary."""
     symbols: Mapping[str, object] = field(default_factory=dict)
     where: object = ""
     """``test_attn.py:12``, or an object that finds this line when it is converted to text."""
@@ -94,6 +96,8 @@ class Budget:
     """The allowed growth with sizes, in place of a limit on bytes."""
     sum: FormulaAndContract | None = None
     """The formula that ``contract`` is added to; ``contract`` then bounds the bytes over it."""
+    fixed: frozenset[str] = frozenset()
+    """The arguments of the test that ``contract`` does not vary."""
     unlimited: bool = False
     """True if the test gave no limit for any device."""
 
@@ -114,6 +118,7 @@ def resolve(spec: BudgetSpec, shape: AttentionShape, kinds: tuple[str, ...]) -> 
         metric=spec.metric,
         tolerance=spec.tolerance,
         exact=spec.exact,
+        fixed=spec.fixed,
     )
     chosen = spec.limit_for(kinds)
     if chosen is None:

@@ -9,9 +9,8 @@ from math import floor
 
 from ..errors import BudgetError
 from ..formulas.formula import Formula
-from ..formulas.syntax_tree import Binary, Negation, Node, Number, Symbol, render, symbols
+from ..formulas.syntax_tree import Binary, Call, Negation, Node, Number, Symbol, render, symbols
 from ..symbols.attention_shape import AttentionShape
-from ..symbols.names import WORLD
 from ..units import excerpt, shown
 from .growth_contract import Contract, contracts_in, parse_contract
 
@@ -39,8 +38,8 @@ class FormulaAndContract:
         """Returns the bytes of the formula at other sizes than the test's *own*, rounded down.
 
         Raises:
-            BudgetError: a symbol has no value, or the formula is not a polynomial in a symbol that
-                has another value, so that runs at a few sizes do not tell its growth.
+            BudgetError: a symbol has no value, or the formula has a minimum, a maximum or an odd
+                power of a symbol that has another value: a few sizes do not tell its growth.
             FormulaError: an operation is undefined.
         """
         names = sorted(self.formula.symbols)
@@ -49,8 +48,8 @@ class FormulaAndContract:
         if part := _irregular(self.formula.tree, changed):
             varied = ", ".join(name for name in names if name in changed & symbols(part))
             raise BudgetError(
-                f"{render(part)} in the budget is not a polynomial in {varied}, so sizes cannot"
-                " tell how memory grows over it"
+                f"{render(part)} in the budget may grow in another way with larger {varied}, so"
+                " sizes cannot tell how memory grows over it"
             )
         return floor(self.formula.value(values))
 
@@ -99,7 +98,7 @@ def _joined(text: str) -> str:
 
 
 def _irregular(node: Node, changed: Set[str]) -> Node | None:
-    """Returns a part that is not a polynomial in *changed* symbols; quotients by W are known."""
+    """Returns a part that may grow in another way at sizes that did not run, such as a minimum."""
     if not symbols(node) & changed:
         return None
     match node:
@@ -107,10 +106,10 @@ def _irregular(node: Node, changed: Set[str]) -> Node | None:
             return None
         case Negation(operand):
             return _irregular(operand, changed)
-        case Binary("+" | "-" | "*", left, right):
+        case Call("ceil" | "log2", arguments):
+            return _irregular(arguments[0], changed)
+        case Binary("+" | "-" | "*" | "/" | "//", left, right):
             return _irregular(left, changed) or _irregular(right, changed)
-        case Binary("/", left, right) if right == Symbol(WORLD) or not symbols(right) & changed:
-            return _irregular(left, changed)
         case Binary("^", base, Number(power)) if power.denominator == 1 and power >= 0:
             return _irregular(base, changed)
     return node

@@ -60,6 +60,11 @@ class Contract:
         others = (tuple(f for f in monomial if f[0] != symbol) for monomial in self.allowed)
         return Contract(self.text, tuple(dict.fromkeys(others)))
 
+    def undivided(self, symbol: str) -> Contract | None:
+        """Returns the products that *symbol* does not divide, on all other symbols; or None."""
+        kept = tuple(one for one in self.allowed if dict(one).get(symbol, 0) >= 0)
+        return Contract(self.text, kept).without(symbol) if kept else None
+
     def allows_all(self, symbols: Iterable[str]) -> bool:
         """Returns True if one product allows the highest powers of all *symbols* together."""
         return self._allows({symbol: self.degree(symbol) for symbol in symbols})
@@ -79,10 +84,10 @@ class Contract:
     def broken_by(self, polynomial: Polynomial, varied: Iterable[str]) -> tuple[Monomial, ...]:
         """Returns the terms that the contract does not allow, the largest first.
 
-        *varied* are the symbols that were varied; a quotient such as ``1/W`` allows all sizes of a
-        symbol that was not. A negative term is always allowed.
+        *varied* are the symbols that were varied: a symbol that was not is a number, also in a
+        quotient such as ``1/W``. A negative term is always allowed.
         """
-        symbols = {*varied} | {name for name in self.symbols if self.degree(name) >= 0}
+        symbols = {*varied} | {name for name in self.symbols if polynomial.degree(name)}
         return tuple(
             monomial
             for monomial, value in polynomial.ordered()

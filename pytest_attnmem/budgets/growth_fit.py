@@ -14,7 +14,14 @@ from ..measurement.below_peak import Beneath, beneath
 from ..measurement.measurement import Measurement
 from ..units import format_size
 from .growth_contract import Contract, parse_contract
-from .growth_judgement import Answer, Judgement, judge_beneath, judge_grid, largest_part
+from .growth_judgement import (
+    Answer,
+    Judgement,
+    judge_beneath,
+    judge_branches,
+    judge_grid,
+    largest_part,
+)
 from .growth_over_formula import Judge, judge_difference, judge_over
 
 
@@ -100,15 +107,24 @@ class Growth:
         whole = judge_grid(self.sizes, self.peaks, contract, self.metric)
         if whole.answer is Answer.BROKEN:
             return whole
+        branch = self._judge_branches(contract) if whole.answer is Answer.KEPT else None
         notes = (self._note(contract), self.first_run)
         whole = replace(whole, note="; ".join(filter(None, notes)))
         if self.beneath is None:
-            return whole
+            return branch or whole
         kept = whole.answer is Answer.KEPT
         below = judge_beneath(self.beneath, contract, self.metric if kept else "")
-        if below.answer is not Answer.KEPT:
-            return below
+        if below.answer is not Answer.KEPT or branch is not None:
+            return min(below, branch or below, key=lambda one: one.answer)
         return whole if kept else replace(below, reason=whole.reason)
+
+    def _judge_branches(self, contract: Contract) -> Judgement | None:
+        """Returns the answer where some sizes take a branch of their own; None if none do."""
+        if len(self.sizes) > 1:
+            return None
+        ((symbol, sizes),) = self.sizes.items()
+        values = [self.peaks[size,] for size in sizes]
+        return judge_branches(symbol, sizes, values, contract, self.metric)
 
     def _judge_over(self, contract: Contract) -> Judgement | None:
         """Returns the answer for the bytes over a formula that outgrows the contract, or None."""
@@ -121,8 +137,8 @@ class Growth:
         return lambda sizes, values, what: judge_difference(sizes, values, contract, what)
 
     def over(self, at: tuple[int, ...]) -> int:
-        """Returns the bytes over the formula at a point: below 0 where the peak is smaller."""
-        return self.peaks[at] - self.formula_bytes[at]
+        """Returns the bytes over the formula, if any: below 0 where the peak is smaller."""
+        return self.peaks[at] - self.formula_bytes.get(at, 0)
 
     def _note(self, contract: Contract) -> str:
         """Returns the line on a symbol of the contract that the peak does not depend on."""

@@ -17,6 +17,9 @@ from ..measurement.held import Held
 from ..units import format_size
 from .growth_contract import Contract
 
+#: The sizes that show how bytes rise where no form goes through them.
+_MANY = 7
+
 
 class Answer(IntEnum):
     """An answer on a contract. If there are several answers, the smallest counts."""
@@ -136,11 +139,55 @@ def judge_line(
     phases = 2 * (degree + 1) if degree else 0  # the differences that two places touch
     if all(value > 0 for value in bends) and len(bends) > phases:
         return Judgement(Answer.BROKEN, f"no polynomial fits, and {what} grows {faster}")
+    if _levels_off(sizes, values, degree):
+        return Judgement(Answer.KEPT, f"no polynomial fits, and {what} grows {slower}")
+    return _unclear(symbol, sizes, values, what)
+
+
+def _unclear(symbol: str, sizes: Sequence[int], values: Sequence[int], what: str) -> Judgement:
     points = ", ".join(
         f"{format_size(value)} at {size}" for size, value in zip(sizes, values, strict=True)
     )
-    unclear = f"sizes cannot tell how {what} grows with {symbol}: {points}"
-    return Judgement(Answer.UNKNOWN, unclear)
+    text = f"sizes cannot tell how {what} grows with {symbol}: {points}"
+    return Judgement(Answer.UNKNOWN, text)
+
+
+def judge_branches(
+    symbol: str, sizes: Sequence[int], values: Sequence[int], contract: Contract, what: str
+) -> Judgement | None:
+    """Returns the answer where some sizes need more than the form of the larger ones, or None.
+
+    Another phase ends once. A branch, such as one for sizes that a block does not divide, returns,
+    and may need more than the contract allows.
+    """
+    settled = tail(symbol, sizes, values)
+    if settled is None:
+        return None
+    degree = contract.degree(symbol)
+    forms = [settled[1].value({symbol: size}) for size in sizes]
+    rates = [Fraction(value, size**degree) for size, value in zip(sizes, values, strict=True)]
+    on = [at for at, form in enumerate(forms) if values[at] == form]
+    most = max(rates[at] for at in on)
+    off = range(on[0], settled[0])
+    if any(values[at] > forms[at] and rates[at] > most for at in off):
+        return _unclear(symbol, sizes, values, what)
+    return None
+
+
+def _levels_off(sizes: Sequence[int], values: Sequence[int], degree: int) -> bool:
+    """Returns True if bytes rise no faster at the larger half of the sizes than at the smaller.
+
+    Padding and remainders move bytes up and down a line; the rise is that since the smallest size,
+    over the rise of the allowed power.
+    """
+    if len(sizes) < _MANY:
+        return False
+    rises = [
+        Fraction(value - values[0], size**degree - sizes[0] ** degree) if degree else value
+        for size, value in zip(sizes[1:], values[1:], strict=True)
+    ]
+    half = len(rises) // 2
+    return max(rises[half:]) <= max(rises[:half])
 
 
 def judge_beneath(beneath: Beneath, contract: Contract, peak: str) -> Judgement:

@@ -65,9 +65,21 @@ def judge_over(
         below = judged(most, what, over=True)
         if below.answer is Answer.BROKEN:
             below = replace(below, answer=Answer.UNKNOWN)
+    if below.answer is Answer.UNKNOWN:  # a peak is at least as large as some of them, too
+        sure = [part for part in fast if _is_broken(judged(part.values, "", over=False))]
+        for some in (sure, *([part] for part in sure)):
+            if some:
+                values = together(some, at_end=metric == "retained")
+                proof = judged(values, _named(some, metric), over=True)
+                if proof.answer is Answer.BROKEN:
+                    return replace(proof, held=some[0].held)
     if below.answer is Answer.KEPT:
         return replace(whole, answer=Answer.KEPT)
     return replace(below, held=fast[0].held)
+
+
+def _is_broken(judgement: Judgement) -> bool:
+    return judgement.answer is Answer.BROKEN
 
 
 def judge_difference(sizes: Sizes, values: Bytes, contract: Contract, what: str) -> Judgement:

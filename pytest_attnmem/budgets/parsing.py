@@ -62,6 +62,7 @@ def memory_budget(
     ranks: int | None = None,
     oom: str | None = None,
     compiled: str | None = None,
+    fixed: Any = (),
     **symbols: Any,
 ) -> BudgetSpec:
     """hold the test's peak memory to limit: a size, formula, contract, model, callable or dict."""
@@ -89,6 +90,7 @@ def memory_budget(
                 f"{name}={shown(value)} is not a name; write {name}='cpu', for example"
             )
     _check_symbols(symbols, limits)
+    kept = _fixed(fixed, limits)
     if compiled:
         warmup = max(warmup, 1)  # compiles
     return BudgetSpec(
@@ -101,6 +103,7 @@ def memory_budget(
         warmup,
         oom is not None,
         compiled is not None,
+        kept,
         symbols,
     )
 
@@ -116,6 +119,23 @@ def parse(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> BudgetSpec
     except TypeError as error:
         raise BudgetError(f"expected one limit and keywords: {error}") from error
     return memory_budget(*arguments, **keywords)
+
+
+def _fixed(names: object, limits: Mapping[str, Limit]) -> frozenset[str]:
+    """Returns the names of the arguments that a contract does not vary."""
+    listed = (names,) if isinstance(names, str) else names
+    if not isinstance(listed, (tuple, list, set, frozenset)) or not all(
+        isinstance(name, str) and name.isidentifier() for name in listed
+    ):
+        raise BudgetError(
+            f"fixed={shown(names)} does not name arguments of the test; write fixed=('steps',)"
+        )
+    if listed and not any(limit.contract for limit in limits.values()):
+        raise BudgetError(
+            f"fixed={shown(names)} says what a growth contract does not vary, and the limit has no"
+            " contract; leave it out"
+        )
+    return frozenset(listed)
 
 
 def _parse_limits(limit: object) -> dict[str, Limit]:

@@ -12,6 +12,10 @@ ENOUGH = 2 + CONFIRMING
 
 #: Below this size, runs at multiples of a size are cheap.
 _SMALL = 16
+#: From this size on, all sizes to try are multiples.
+ODD = 16
+#: The last resort: many operators have a special path for 1.
+_LAST = (1,)
 #: Multiples of the test's own size for larger runs, where tensors have no data.
 _BEYOND = (2, 8, 64, 4, 16, 32)
 #: The most allocations of one larger run: a loop over blocks makes more at a larger size.
@@ -38,28 +42,31 @@ def smaller(size: int, count: int = ENOUGH) -> tuple[int, ...]:
 
 
 def others(size: int) -> Iterator[int]:
-    """Yields other sizes than *size*: first smaller sizes, then multiples of a small *size*.
+    """Yields other sizes than *size*, the cheap ones first: far below it, then multiples of a small
+    *size*, then what a body with limits takes.
 
-    1 is left out: many operators have a special path for it. Multiples keep the divisors of the
-    size, such as the number of query heads that share a key/value head.
+    Multiples keep the divisors of the size, such as the number of query heads that share a
+    key/value head.
     """
     try:
         below = [other for other in smaller(size) if other > 1]
     except BudgetError:
         below = []
-    yield from below
-    if size < _SMALL:
-        halves = (size // 2,) if size % 2 == 0 and size > 2 else ()
-        yield from (n for n in (*halves, *(size * k for k in range(2, 9))) if n not in below)
+    halves = (size // 2,) if size % 2 == 0 and size > 2 else ()
+    near = (*halves, *(size * k for k in range(2, 9))) if size < _SMALL else closer(size)
+    yield from dict.fromkeys([*below, *near, *elsewhere(size), *_LAST])
 
 
-def apart(size: int) -> Iterator[int]:
-    """Yields sizes to compare memory at, where memory must not depend on the size.
+def elsewhere(size: int) -> Iterator[int]:
+    """Yields other sizes than *size* for an argument that may take few, the cheap ones first.
 
-    Halves and multiples keep the divisors of *size*.
+    A body often takes only divisors and multiples, such as heads that divide a width.
     """
-    yield from (size // part for part in (2, 4) if size % part == 0 and size // part > 1)
-    yield from (size * times for times in range(2, 6))
+    divisors = [size // part for part in range(2, 9) if size % part == 0 and size // part > 1]
+    near = [other for other in (size // 2, size - 1) if other > 1]
+    multiples = [size * 2, size * 3]
+    tried = [*multiples, *near] if size < _SMALL else [*near, *multiples]
+    yield from dict.fromkeys([*divisors, *tried, size + 1, size * 4, size * 5])
 
 
 def closer(size: int) -> tuple[int, ...]:

@@ -138,7 +138,8 @@ def _judge_growths(
         return verdict(Outcome.NOT_ENFORCED, reason, Obstacle.GROWTH_NOT_KNOWN)
 
     growths, notes, jointly = findings
-    if not growths:
+    broken = jointly is not None and jointly.answer is Answer.BROKEN
+    if not growths and not broken:
         return unknown("; ".join(notes) or "nothing was varied")
     judged = [(growth.judge(contract), growth) for growth in growths]
     judged.sort(key=lambda pair: pair[0].answer)
@@ -155,7 +156,9 @@ def _judge_growths(
         return replace(unknown(judgement.reason), growths=worst_first)
     if notes:  # a symbol that did not vary may hide any growth
         return replace(unknown("; ".join(notes)), growths=worst_first)
-    remarks = [kept.note for kept in found if kept.note]
+    unnamed = [s for growth in growths for s in growth.sizes if s not in contract.symbols]
+    remarks = [f"does not grow with {', '.join(unnamed)}"] if unnamed else []
+    remarks += [kept.note for kept in found if kept.note]
     return replace(verdict(Outcome.WITHIN, "; ".join(remarks)), growths=worst_first)
 
 

@@ -7,6 +7,7 @@ most as large as all parts together: memory keeps a growth contract if and only 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import Final, NamedTuple
@@ -92,13 +93,16 @@ def parts(runs: Sequence[Timeline], *, at_end: bool = False) -> tuple[PartBelowP
     """Returns the parts of runs of one program at growing sizes, the largest at the end first.
 
     Tensors of one origin whose shapes occur in every run (weights' gradients) are a separate part
-    from tensors whose shapes depend on the size. ``at_end`` counts the tensors alive at the end.
+    from tensors whose shapes depend on the size, unless they occur more often in some runs: at
+    N = d, [N, d] is a [d, d] too. ``at_end`` counts the tensors alive at the end.
     """
     grouped = [_grouped(run) for run in runs]
     found = []
     for origin in dict.fromkeys(origin for run in grouped for origin in run):
         tensors = [run.get(origin, []) for run in grouped]
-        fixed = set.intersection(*({span.held.shape for span in run} for run in tensors))
+        counts = [Counter(span.held.shape for span in run) for run in tensors]
+        shared = set.intersection(*map(set, counts))
+        fixed = {shape for shape in shared if len({count[shape] for count in counts}) == 1}
         for apart in (True, False):
             chosen = [[s for s in run if (s.held.shape in fixed) is apart] for run in tensors]
             values = tuple(_left(run) if at_end else _peak(run) for run in chosen)
@@ -110,6 +114,13 @@ def parts(runs: Sequence[Timeline], *, at_end: bool = False) -> tuple[PartBelowP
                 spans = tuple(map(tuple, chosen))
                 found.append(PartBelowPeak(largest[-1], values, every, spans))
     return tuple(sorted(found, key=lambda part: part.values[::-1], reverse=True))
+
+
+def unchanging(runs: Sequence[Measurement], metric: str) -> bool:
+    """Returns True if the tensors of traced *runs* are the same, or if they are not known."""
+    timelines = [run.timeline for run in runs if run.timeline is not None and not run.unmeasured]
+    found = parts(timelines, at_end=metric == "retained")
+    return all(len({*part.values}) == 1 for part in found)
 
 
 def together(parts: Sequence[PartBelowPeak], *, at_end: bool = False) -> tuple[int, ...]:

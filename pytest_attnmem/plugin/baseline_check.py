@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from ..api.conclusion import Ending, Part
 from ..baselines.entries import (
@@ -276,7 +276,7 @@ def _is_other(measured: Measured) -> bool:
     return entry is None or (entry.nbytes, entry.parts) != (made.nbytes, made.parts)
 
 
-def _once(*_: object) -> None:
+def _once(*_: object) -> NoReturn:
     """Says that a test does not run again: its number is that of its only run."""
     raise AttnMemError("the test does not run again")
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .settled_runs import Settled
 
 #: Runs the test until a run repeats; takes the first run by region, and a number of CPU threads.
-Repeat = Callable[["PrimedBackend", Mapping[str, Measurement], int], "Settled | None"]
+Repeat = Callable[["PrimedBackend", Mapping[str, Measurement], int], "Settled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class BaselineNumbers:
             found = self.attempt.repeat and self.attempt.repeat(
                 primed, self.attempt.first, threads_of(key.environment)
             )
-            again = found.run.measurements.get(region) if found else None
+            again = found.run.measurements.get(region) if found and found.run else None
         except AttnMemError as error:
             if not first.retained_bytes:  # it left nothing, so nothing depends on it
                 return measured

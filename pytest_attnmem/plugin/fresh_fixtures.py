@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from ..errors import CannotSimulate
+import pytest
+
+from ..errors import BudgetError, CannotSimulate
 from ..units import shown
-
-if TYPE_CHECKING:
-    import pytest
 
 #: The packages whose fixtures belong to the run of a test, and are not made again.
 _STAY = ("_pytest.", "pytest_attnmem.")
@@ -56,7 +56,7 @@ def renew_fixtures(item: pytest.Item) -> None:
     arguments: dict[str, Any] | None = getattr(item, "funcargs", None)
     if made is None or arguments is None:  # a doctest, or a class of unittest, which has setUp
         return
-    names = [name for name, fixture in made.items() if _is_programs(fixture)]
+    names = [name for name, fixture in made.items() if is_made_anew(fixture)]
     name = ""
     try:
         for name in reversed(names):
@@ -77,7 +77,43 @@ def renew_fixtures(item: pytest.Item) -> None:
         ) from error
 
 
-def _is_programs(fixture: Any) -> bool:
+@contextmanager
+def made_anew(item: Any, names: Sequence[str]) -> Iterator[None]:
+    """Makes fixtures of the test a second time, beside the first; ends the second at the exit.
+
+    Raises:
+        BudgetError: one of them cannot be made.
+    """
+    if not names:
+        yield
+        return
+    request = item._request
+    made = request._fixture_defs
+    with pytest.MonkeyPatch.context() as patch:
+        for name in names:
+            patch.setattr(made[name], "cached_result", None)
+            patch.setattr(made[name], "_finalizers", [])
+            patch.delitem(made, name)
+        try:
+            for name in names:
+                value = _value(request, name)
+                if name in item.funcargs:
+                    patch.setitem(item.funcargs, name, value)
+            yield
+        finally:
+            for name in reversed(names):
+                if name in made:
+                    made[name].finish(request)
+
+
+def _value(request: pytest.FixtureRequest, name: str) -> object:
+    try:
+        return request.getfixturevalue(name)
+    except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
+        raise BudgetError(f"the fixture {name!r} raised {shown(error, 160)}") from error
+
+
+def is_made_anew(fixture: Any) -> bool:
     """Returns True for a fixture of the user's whose scope is the test."""
     module = getattr(fixture.func, "__module__", None) or ""
     own = fixture.argname.startswith(_SETUP) or not f"{module}.".startswith(_STAY)

@@ -58,6 +58,9 @@ def judged_jointly(
                 return judged
             fixed = fixed if known or over <= 0 else joint.fixed
     sizes = {**runs.values, **{symbol: runs.sweep.size(symbol) for symbol in named}}
+    if fixed is None:  # at no size are they more than all bytes over the formula
+        least = min(growth.over(at) for growth in named.values() for at in growth.peaks)
+        fixed = least if least <= contract.at(sizes) else None
     return judge_fixed(fixed, over, runs.metric, [*named], Allowed(contract, sizes))
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
+from fractions import Fraction
+from itertools import chain, islice
 
 from ..budgets.growth_contract import Contract
 from ..budgets.growth_fit import Growth
 from ..budgets.growth_judgement import Answer
-from ..budgets.sizes_to_try import ENOUGH, apart, closer, larger, others
+from ..budgets.sizes_to_try import ENOUGH, ODD, closer, elsewhere, larger, others
 from ..errors import AttnMemError, BudgetError
+from ..measurement.below_peak import unchanging
 from ..units import format_size
-from .growth_runs import GrowthRuns, Run, Unclear
+from .growth_runs import GrowthRuns, Run, Unclear, Unsettled
 
 #: The number of larger sizes to run at, unless their answer is unclear.
 _BEYOND = 3
@@ -54,7 +56,8 @@ class GrowthLine:
         self._run_while_possible(islice(beyond, _BEYOND))
         growth = self._growth()
         if growth.polynomial is None:
-            self._check_repeats()
+            self._check_repeats(contract)
+            growth = self._growth()
         judged = growth.judge(contract)
         if judged.answer is not Answer.KEPT and not judged.terms:  # a few sizes may bend by chance
             growth = self._with_more_sizes(beyond)
@@ -65,7 +68,33 @@ class GrowthLine:
             growth = self._with_parts(self._with_more_sizes(beyond), contract, whole=True)
         elif judged.answer is Answer.BROKEN and not judged.terms:  # one more size may give a fit
             growth = self._with_parts(growth, contract, whole=True)
+        elif judged.answer is Answer.KEPT:
+            self._check_odd_size(contract.degree(self._symbol))
         return growth
+
+    def _check_odd_size(self, degree: int) -> None:
+        """Checks that a size that no block divides takes no branch of its own.
+
+        All other sizes are multiples. A remainder may be padded, which doubles memory at most.
+
+        Raises:
+            Unclear: it needs more than twice the memory, over the allowed power of the size.
+        """
+        odd = self._size - 1
+        if odd in self._by_size or odd < ODD or self._size not in self._by_size:
+            return
+        own = self._by_size[self._size].nbytes
+        try:
+            there = self._runs.run({self._symbol: odd}).nbytes
+        except AttnMemError:  # sizes must divide
+            return
+        rates = [Fraction(run.nbytes, n**degree) for n, run in self._by_size.items()]
+        if Fraction(there, odd**degree) > 2 * max(rates):
+            raise Unclear(
+                f"{self._runs.metric} is {format_size(there)} at {self._symbol}={odd} and"
+                f" {format_size(own)} at {self._symbol}={self._size}: another branch, most likely,"
+                " so sizes cannot tell how it grows"
+            )
 
     def _with_more_sizes(self, beyond: Iterable[int]) -> Growth:
         self._run_while_possible(beyond)
@@ -75,21 +104,67 @@ class GrowthLine:
     def unnamed(self, contract: Contract) -> Growth:
         """Returns the growth in a symbol that memory must not depend on.
 
+        Two runs show that it does not: of the second, every tensor. If the first needs other memory
+        than the test, larger sizes tell whether that is so beyond the test's own size too.
+
         Raises:
             Unclear: the memory of a run is not known.
-            AttnMemError: the test does not run at enough sizes.
+            AttnMemError: the test does not run at other sizes.
         """
-        enough = _SAME if self._size > 1 else _SAME + 1  # 1 may be a special case
-        for size in apart(self._size):
-            values = {run.nbytes for run in self._by_size.values()}
-            if len(self._by_size) >= (enough if len(values) == 1 else ENOUGH + 1):
+        sizes = elsewhere(self._size)
+        self._run_next(sizes)
+        if self._is_unchanged and self._changes_nothing(sizes):
+            return self._growth()
+        multiples = (self._size * times for times in (2, 3))
+        for size in chain(multiples, sizes):
+            if len(self._by_size) > ENOUGH:
                 break
             self._run_while_possible([size], skip=True)
         if self._runs.sweep.upward:
             self._run_while_possible(islice(self._beyond(), _BEYOND))
-        if len(self._by_size) < _SAME:
-            raise self._refused or BudgetError(f"{self._symbol}={self._size} is too small to vary")
-        return self._with_parts(self._growth(), contract, whole=True)
+        if self._growth().polynomial is None:
+            self._check_repeats(contract)
+        growth = self._with_parts(self._growth(), contract, whole=True)
+        if growth.judge(contract).answer is Answer.UNKNOWN:
+            growth = self._with_parts(self._with_more_sizes(self._beyond()), contract, whole=True)
+        return growth
+
+    def _run_next(self, sizes: Iterator[int]) -> None:
+        """Runs the test at the first of *sizes* that it takes."""
+        known = len(self._by_size)
+        for size in sizes:
+            self._run_while_possible([size], skip=True)
+            if len(self._by_size) > known:
+                return
+        raise self._refused or BudgetError(f"{self._symbol}={self._size} is too small to vary")
+
+    @property
+    def _is_unchanged(self) -> bool:
+        """True if all runs need the same memory over the formula."""
+        return len({run.nbytes - run.formula for run in self._by_size.values()}) == 1
+
+    def _changes_nothing(self, sizes: Iterator[int]) -> bool:
+        """Returns True if a second run shows that no tensor depends on the symbol.
+
+        Where no memory is needed, it is one at a larger size: a branch may begin there.
+        """
+        if self._runs.sweep.upward:
+            sizes = chain(self._beyond()[1:2], sizes)
+        if any(run.traced for run in self._by_size.values()):
+            try:
+                self._run_next(sizes)
+            except Unclear:
+                raise
+            except AttnMemError:  # such as an index that takes two values
+                return self._is_unchanged
+            traced = [run.traced for run in self._by_size.values() if run.traced is not None]
+            return self._is_unchanged and unchanging(traced, self._runs.metric)
+        for size in sizes:
+            try:
+                return self._runs.is_unchanged_at(self._symbol, size)
+            except AttnMemError:
+                continue
+        return True
 
     def _run_at_others(self) -> None:
         for size in others(self._size):
@@ -120,20 +195,26 @@ class GrowthLine:
         counts = {run.allocations for run in self._by_size.values()}
         return larger(self._size, self._runs.own.allocations, loops=len(counts) > 1)
 
-    def _check_repeats(self) -> None:
-        """Checks that the first run of the test and one more run need the same memory.
+    def _check_repeats(self, contract: Contract) -> None:
+        """Measures the test's own size as the others are: with empty caches.
+
+        If it finds filled what other sizes fill, these alone may break the contract.
 
         Raises:
-            Unclear: they do not.
+            Unsettled: they do not, so each size must be measured after one more run.
         """
-        first, again = self._runs.own.nbytes, self._runs.run({self._symbol: self._size})
-        if again.nbytes != first:
-            raise Unclear(
-                f"{self._runs.metric} is {format_size(first)} when the test runs first and"
-                f" {format_size(again.nbytes)} when it runs again: state that is filled once, most"
-                " likely; warmup=1 leaves it out"
-            )
-        self._by_size[self._size] = again
+        again = self._runs.run({self._symbol: self._size})
+        before, self._by_size[self._size] = self._by_size[self._size], again
+        if self._growth().polynomial is not None:
+            return
+        others = {size: run for size, run in self._by_size.items() if size != self._size}
+        found_filled = not again.retained and any(run.retained for run in others.values())
+        if not found_filled and again.nbytes == before.nbytes:
+            return
+        self._by_size = others
+        more = self._with_more_sizes(()) if found_filled else self._growth()
+        if not found_filled or more.judge(contract).answer is not Answer.BROKEN:
+            raise Unsettled
 
     def _growth(self) -> Growth:
         sizes = tuple(sorted(self._by_size))

@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from ..budgets.budget import Budget
 from ..budgets.growth_fit import Growth
 from ..errors import AttnMemError, BudgetError
-from ..measurement.below_peak import beneath
+from ..measurement.below_peak import beneath, unchanging
 from ..measurement.measurement import Measurement
 from ..symbols.attention_shape import AttentionShape
 from .size_sweep import SizeSweep, listed
@@ -21,6 +21,10 @@ class Unclear(AttnMemError):
     """Runs at other sizes do not show how memory grows: the budget is not enforced."""
 
 
+class Unsettled(Exception):  # a request, as StopIteration
+    """A request to measure each size after one more run: the test found what its first run left."""
+
+
 class Run(NamedTuple):
     """The memory of a test at one size."""
 
@@ -28,6 +32,8 @@ class Run(NamedTuple):
     allocations: int
     formula: int = 0
     """The bytes of the budget's formula, if its contract bounds the bytes over one."""
+    retained: int = 0
+    """The bytes that the run left alive."""
     traced: Measurement | None = None
     """The measurement with every tensor in its timeline; None if the gauge sees no tensors."""
 
@@ -43,6 +49,7 @@ class GrowthRuns:
         """The symbols of the budget that are known, at the test's own sizes."""
         self._symbols = AttentionShape(budget.values)
         self._own = own
+        self._traced: dict[frozenset[tuple[str, int]], Measurement] = {}
 
     @property
     def own(self) -> Run:
@@ -52,7 +59,8 @@ class GrowthRuns:
             BudgetError: its memory is not known.
         """
         nbytes = self._own.known(self.metric)
-        return Run(nbytes, self._own.allocations, self._formula(self._symbols))
+        left = self._own.retained_bytes or 0
+        return Run(nbytes, self._own.allocations, self._formula(self._symbols), left)
 
     def run(self, sizes: Mapping[str, int]) -> Run:
         """Returns the memory of the test at other *sizes*, by symbol.
@@ -68,7 +76,8 @@ class GrowthRuns:
         except BudgetError as error:
             raise Unclear(f"at {listed(sizes)} {error}") from None
         traced = None if measured.timeline is None else measured
-        return Run(nbytes, measured.allocations, self._formula(ran.shape), traced)
+        left = measured.retained_bytes or 0
+        return Run(nbytes, measured.allocations, self._formula(ran.shape), left, traced)
 
     @property
     def has_formula(self) -> bool:
@@ -128,5 +137,21 @@ class GrowthRuns:
             for at, run in runs.items()
         }
 
+    def is_unchanged_at(self, symbol: str, size: int) -> bool:
+        """Returns True if no tensor is larger or smaller at another size of a symbol.
+
+        Raises:
+            AttnMemError: the test does not run there under a tracker.
+        """
+        there = self._tracked({symbol: size})
+        own = self._tracked({})
+        more = (there.value("peak") or 0) > (self._own.value("peak") or 0)
+        return not more and unchanging([own, there], self.metric)
+
     def _tracked(self, sizes: Mapping[str, int]) -> Measurement:
-        return self.sweep.run_at(sizes, evidence=True, trace=True).measurements[""]
+        """Returns a run under a tracker; each is made once, that at the test's own sizes too."""
+        other = frozenset((s, size) for s, size in sizes.items() if size != self.sweep.size(s))
+        if other not in self._traced:
+            ran = self.sweep.run_at(sizes, evidence=True, trace=True)
+            self._traced[other] = ran.measurements[""]
+        return self._traced[other]

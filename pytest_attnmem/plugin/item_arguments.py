@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Set
 from typing import TYPE_CHECKING, NamedTuple
 from unittest import TestCase
 
 from ..budgets.growth_contract import Contract
 from ..errors import BudgetError
-from ..suggestion import closest
+from ..suggestion import closest, did_you_mean
 from ..symbols.attention_shape import Source
-from ..symbols.names import ALIASES, SYMBOLS
-from .size_reads import reads
+from ..symbols.names import ALIASES, SYMBOLS, WORLD
+from .ranks import RANK, world_of
+from .size_reads import is_made_once
 
 if TYPE_CHECKING:
     import pytest
@@ -38,42 +39,45 @@ def arguments(item: pytest.Item) -> Source:
     return Source("the test's arguments", known)
 
 
-def variable(item: pytest.Item, contract: Contract) -> Variable:
-    """Returns the symbols that the test takes: the symbols of *contract*, then the usual symbols.
+def variable(item: pytest.Item, contract: Contract, fixed: Set[str] = frozenset()) -> Variable:
+    """Returns the symbols that the test takes: those of *contract*, then all its other sizes.
+
+    *fixed* are the arguments that the marker does not vary, by their names or as symbols.
 
     Raises:
-        BudgetError: no symbol of the contract can be varied.
+        BudgetError: no symbol of the contract can be varied, or *fixed* names no argument.
     """
-    info = getattr(item, "_fixtureinfo", None)
-    taken = {ALIASES.get(name, name): name for name in (info.argnames if info is not None else ())}
-    named = [symbol for symbol in sorted(contract.symbols) if symbol in taken]
-    usual = [s for s in SYMBOLS if s in taken and s not in contract.symbols and s != "itemsize"]
-    made = {} if info is None else info.name2fixturedefs
-    declared = {fixture: definitions[-1].argnames for fixture, definitions in made.items()}
-    shared = {
-        symbol: fixture
-        for symbol in (*named, *usual)
-        for fixture, arguments in (*declared.items(), *reads(item).items())
-        if taken[symbol] in arguments
-    }
-    wanted = named if contract.symbols else usual
+    taken = _taken(item)
+    if odd := sorted(fixed - {*taken, *taken.values()}):
+        known = ", ".join(taken.values()) or "nothing"
+        raise BudgetError(
+            f"fixed={odd[0]!r} is not an argument of the test, which takes {known}"
+            f"{did_you_mean(odd[0], taken.values())}"
+        )
+    free = {s: name for s, name in taken.items() if not fixed & {s, name}}
+    named = [symbol for symbol in sorted(contract.symbols) if symbol in free]
+    others = [s for s in free if s not in contract.symbols and _is_size(item, s, free[s])]
+    found = {symbol: is_made_once(item, free[symbol]) for symbol in (*named, *others)}
+    shared = {symbol: fixture for symbol, fixture in found.items() if fixture}
+    wanted = named if contract.symbols else others
     if not wanted and issubclass(getattr(item, "cls", None) or object, TestCase):
         raise BudgetError(
             f"contract {contract} varies an argument, and a method of a unittest.TestCase takes"
             " none; write a function, or use attnmem.growth"
         )
     if not wanted:
-        raise BudgetError(_absent(contract, taken))
+        raise BudgetError(_absent(contract, free))
     if all(symbol in shared for symbol in wanted):
         symbol = wanted[0]
         raise BudgetError(
             f"contract {contract} varies {symbol}, which the fixture {shared[symbol]!r} takes"
-            " too, and a fixture is made once; take it only in the test"
+            " too, and its scope is not the test; take it only in the test"
         )
     return Variable(
-        {symbol: taken[symbol] for symbol in (*named, *usual) if symbol not in shared},
+        {symbol: free[symbol] for symbol in (*named, *others) if symbol not in shared},
         tuple(
-            f"{symbol} was not varied: the fixture {fixture!r} takes it too, and is made once"
+            f"{symbol} was not varied: the fixture {fixture!r} takes it, and its scope is not the"
+            " test"
             for symbol, fixture in shared.items()
         ),
     )
@@ -87,15 +91,41 @@ def further_sizes(item: pytest.Item, known: Collection[str]) -> list[str]:
     return sorted(name for name, size in sizes.items() if size > 1 and name not in known)
 
 
-def varies(item: pytest.Item, contract: Contract) -> bool:
-    """Returns True if the test takes a usual symbol, or if *contract* names one."""
+def varies(item: pytest.Item, contract: Contract, fixed: Set[str]) -> bool:
+    """Returns True if *contract* names a symbol, or if the test takes a size that is not fixed."""
+    free = {s: name for s, name in _taken(item).items() if not fixed & {s, name}}
+    return bool(contract.symbols or any(_is_size(item, *taken) for taken in free.items()))
+
+
+def _taken(item: pytest.Item) -> dict[str, str]:
+    """Returns symbol → argument of the test; an argument whose symbol is taken keeps its name."""
     info = getattr(item, "_fixtureinfo", None)
-    taken = {ALIASES.get(name, name) for name in (info.argnames if info is not None else ())}
-    return bool(contract.symbols or taken & {*SYMBOLS} - {"itemsize"})
+    found: dict[str, str] = {}
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    for name in dict.fromkeys([*(info.argnames if info is not None else ()), *params]):
+        symbol = ALIASES.get(name, name)
+        found[name if symbol in found else symbol] = name
+    if world_of(item) is not None:
+        for name in (RANK, WORLD):  # worlds of other sizes run apart
+            found.pop(name, None)
+    return found
+
+
+def _is_size(item: pytest.Item, symbol: str, name: str) -> bool:
+    """Returns True for an argument whose value is a size.
+
+    The number of a fixture that has no usual name and no parameters may be anything, such as a
+    port.
+    """
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    if name not in params and (symbol not in SYMBOLS or symbol == "itemsize"):
+        return False
+    value = getattr(item, "funcargs", {}).get(name, params.get(name, 1))
+    return type(value) is int and value > 0
 
 
 def sized_arguments(item: pytest.Item) -> dict[str, str]:
-    """Returns symbol → the argument of the test that has its size, if no fixture takes it."""
+    """Returns symbol → the argument of the test that has its size, for the usual symbols."""
     wanted = tuple(((symbol, 1),) for symbol in SYMBOLS if symbol != "itemsize")
     values = getattr(item, "funcargs", {})
     try:
@@ -105,7 +135,9 @@ def sized_arguments(item: pytest.Item) -> dict[str, str]:
     return {
         symbol: name
         for symbol, name in names.items()
-        if isinstance(values.get(name), int) and not isinstance(values[name], bool)
+        if symbol in SYMBOLS
+        and isinstance(values.get(name), int)
+        and not isinstance(values[name], bool)
     }
 
 

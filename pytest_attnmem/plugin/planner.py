@@ -159,6 +159,6 @@ def _check_contract(item: pytest.Item, spec: BudgetSpec, contract: Contract) -> 
         )
     if names_world(item, contract):
         contract = contract.without(WORLD)
-        if not varies(item, contract):
+        if not varies(item, contract, spec.fixed):
             return
-    variable(item, contract)
+    variable(item, contract, spec.fixed)

@@ -25,7 +25,8 @@ _MOST = 4
 class Settled(NamedTuple):
     """A run that the next run repeats, and what each run leaves behind."""
 
-    run: SizedRun
+    run: SizedRun | None
+    """None if no two runs in a row need the same memory."""
     left: int
     """The bytes that each run leaves behind; they outlive the test."""
 
@@ -35,11 +36,11 @@ class RepeatedRuns:
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
-        self._found: dict[tuple[str, int], Settled | None] = {}
+        self._found: dict[tuple[str, int], Settled] = {}
 
     def __call__(
         self, primed: PrimedBackend, first: Mapping[str, Measurement], threads: int
-    ) -> Settled | None:
+    ) -> Settled:
         """Returns what :func:`settle` does."""
         which = primed.backend.name, threads
         if which not in self._found:
@@ -52,8 +53,8 @@ def settle(
     primed: PrimedBackend,
     first: Mapping[str, Measurement],
     threads: int = 0,
-) -> Settled | None:
-    """Returns the run that repeats; None if no two runs in a row need the same memory.
+) -> Settled:
+    """Returns the run that repeats, if any of a few does.
 
     *first* is the test's first run, its body by "" and its regions by name. One more run is enough
     if it repeats the first and both left nothing behind. The runs have that many *threads* of the
@@ -63,6 +64,7 @@ def settle(
         AttnMemError: the test does not run again.
     """
     sweep = SizeSweep(item, item.stash[PLAN].memory, primed, {})
+    alike = more = False
     with _threads(threads), sweep.at({}) as run:
         before = run(False, False)
         if _alike(first, before.measurements) and not before.measurements[""].retained_bytes:
@@ -70,10 +72,13 @@ def settle(
         for _ in range(_MOST - 1):
             end_own_fixtures(item)
             again = run(False, False)
-            if _alike(before.measurements, again.measurements):
-                return Settled(again, _left(item, primed, again.measurements[""]))
+            alike = _alike(before.measurements, again.measurements)
+            more = bool(before.measurements[""].retained_bytes)
             before = again
-    return None
+            if alike:
+                break
+        left = _left(item, primed, before.measurements[""]) if more else 0
+    return Settled(before if alike else None, left)
 
 
 @contextmanager

@@ -1,14 +1,15 @@
-"""Replaces arguments of a test, and records which of them its fixtures read."""
+"""Replaces arguments of a test, and makes the fixtures anew that read them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from .fresh_fixtures import is_made_anew, made_anew
 from .plan import PLAN
 
 if TYPE_CHECKING:
@@ -20,7 +21,11 @@ _READ = pytest.StashKey[dict[str, frozenset[str]]]()
 
 @contextmanager
 def given(item: Any, sizes: Mapping[str, int]) -> Iterator[None]:
-    """Gives other values to arguments of the test, however its body reads them."""
+    """Gives other values to arguments of the test, however its body and its fixtures read them.
+
+    Raises:
+        BudgetError: a fixture cannot be made with these values.
+    """
     params = getattr(getattr(item, "callspec", None), "params", {})
     with pytest.MonkeyPatch.context() as patch:
         for name, size in sizes.items():
@@ -31,12 +36,31 @@ def given(item: Any, sizes: Mapping[str, int]) -> Iterator[None]:
                 if definition.cached_result is not None:  # the value of request.getfixturevalue
                     kept = (size, *definition.cached_result[1:])
                     patch.setattr(definition, "cached_result", kept)
-        yield
+        with made_anew(item, readers(item, sizes)):
+            yield
 
 
-def reads(item: pytest.Item) -> Mapping[str, frozenset[str]]:
-    """Returns, by fixture, the arguments that it read while it was made."""
-    return item.stash.get(_READ, {})
+def readers(item: Any, arguments: Collection[str]) -> list[str]:
+    """Returns the fixtures that take or read an argument, and those that take these, in order.
+
+    They are those that were made for the test: none before its setup.
+    """
+    made = getattr(getattr(item, "_request", None), "_fixture_defs", {})
+    read = item.stash.get(_READ, {})
+    known = {*arguments}
+    while more := {
+        name
+        for name, definition in made.items()
+        if name not in known and known & {*definition.argnames, *read.get(name, ())}
+    }:
+        known |= more
+    return [name for name in made if name in known and name not in arguments]
+
+
+def is_made_once(item: Any, argument: str) -> str:
+    """Returns the fixture that reads an argument and is not made anew; "" if there is none."""
+    made = item._request._fixture_defs if hasattr(item, "_request") else {}
+    return next((name for name in readers(item, [argument]) if not is_made_anew(made[name])), "")
 
 
 @contextmanager

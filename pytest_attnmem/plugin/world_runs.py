@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..budgets.budget import Budget
 from ..budgets.growth_contract import Contract
-from ..budgets.growth_judgement import Answer
+from ..budgets.growth_fit import Growth
+from ..budgets.growth_judgement import Answer, Judgement
+from ..budgets.growth_over_formula import constant
 from ..budgets.world_growth import FACTORS, WorldGrowth
-from ..errors import BudgetError
+from ..errors import AttnMemError, BudgetError
+from ..formulas.interpolation import differences, shared
 from ..measurement.measurement import Measurement
 from ..symbols.names import WORLD
-from .growth_runs import GrowthRuns, Run
+from ..units import format_size
+from .growth_runs import GrowthRuns, Run, Unclear
 from .ranks import in_world, world_of
 from .size_sweep import SizedRun, SizeSweep
 
@@ -82,6 +86,73 @@ def over_worlds(
     if growth.judge(contract).answer is not Answer.KEPT:
         return growth
     return runs.with_parts_below_peak(growth, by_world, unclear=False)
+
+
+def undivided(
+    item: pytest.Item,
+    memory: AttnMem,
+    primed: PrimedBackend,
+    budget: Budget,
+    arguments: Mapping[str, str],
+    worlds: WorldGrowth,
+    lines: Iterable[Growth],
+    own: Measurement,
+) -> Iterator[Judgement]:
+    """Yields the answers for the bytes of a rank that the number of ranks does not divide.
+
+    Under ``O(N/W + 1)``, *worlds* take 8*N bytes of every rank for a constant, and *lines* allow
+    them.
+
+    Raises:
+        Unclear: the memory of a run is not known.
+    """
+    contract = budget.contract
+    plain = None if contract is None else contract.undivided(WORLD)
+    if contract is None or plain is None:
+        return
+    names = {WORLD: WORLD, **arguments}
+    runs = GrowthRuns(_WorldSweep(item, memory, primed, names), budget, own)
+    for line in lines:
+        symbol, *more = line.sizes
+        if not more and plain.degree(symbol) < contract.degree(symbol):
+            yield _undivided(runs, plain, worlds, line, symbol)
+
+
+def _undivided(
+    runs: GrowthRuns, plain: Contract, worlds: WorldGrowth, line: Growth, symbol: str
+) -> Judgement:
+    own = runs.sweep.size(symbol)
+    (axis,), (each,) = line.sizes.values(), worlds.sizes.values()
+    parts = {own: _constant(each, [worlds.over((world,)) for world in each])}
+    few = each[:4]
+    for size in sorted((n for n in axis if n != own), key=lambda n: (n > own, -n))[:2]:
+        try:
+            there = [runs.run({symbol: size, WORLD: world}) for world in few]
+        except Unclear:
+            raise
+        except AttnMemError as error:
+            why = f"{symbol} and {WORLD} were not varied together: {error}"
+            return Judgement(Answer.UNKNOWN, why)
+        parts[size] = _constant(few, [run.nbytes - run.formula for run in there])
+    what = f"{runs.metric} that {WORLD} does not divide"
+    sizes, values = [*sorted(parts)], [parts[size] for size in sorted(parts)]
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        together = f"sizes cannot tell how {what} grows with {symbol}"
+        return Judgement(Answer.UNKNOWN, together)
+    points = ", ".join(f"{format_size(v)} at {n}" for n, v in zip(sizes, known, strict=True))
+    degree = plain.degree(symbol)
+    bends = differences(sizes, known, degree + 1) if len(sizes) > degree + 1 else []
+    if all(bend <= 0 for bend in bends):
+        return Judgement(Answer.KEPT, "")
+    answer = Answer.UNKNOWN if degree else Answer.BROKEN
+    return Judgement(answer, f"{what} grows with {symbol}: {points}")
+
+
+def _constant(worlds: Sequence[int], values: Sequence[int]) -> int | None:
+    """Returns the bytes that each rank needs in worlds of any size; None if there is no form."""
+    form = shared(WORLD, worlds, values)
+    return None if form is None else constant(form)
 
 
 def _growth(runs: GrowthRuns, by_world: Mapping[tuple[int, ...], Run]) -> WorldGrowth:

@@ -21,7 +21,7 @@ SHAPE = gather([Source("test", {"B": 2, "H": 3, "N": 5, "d": 7, "itemsize": 4})]
 MODEL = MemoryModel("twice", (Phase("all", {"x": "2*N"}, {"cuda": {"scratch": "N"}}),))
 HUGE = 10**5000  # more digits than Python converts to text
 WHOLE = "expected whole bytes, an int >= 0 and < 2**512"
-OPTIONS = "limit, metric, tolerance, exact, backend, device, warmup, ranks, oom, compiled"
+OPTIONS = "limit, metric, tolerance, exact, backend, device, warmup, ranks, oom, compiled, fixed"
 
 
 def budget(limit: object, *kinds: str, **keywords: Any) -> Budget:
@@ -300,6 +300,16 @@ def test_a_refusal_is_of_what_was_wrong(limit: object, kind: type[AttnMemError])
             " catches the error and goes on",
         ),
         ({"compiled": True}, "compiled=True is not a bound; write compiled='<=eager'"),
+        ({"fixed": 3}, "fixed=3 does not name arguments of the test; write fixed=('steps',)"),
+        (
+            {"fixed": ("a b",)},
+            "fixed=('a b',) does not name arguments of the test; write fixed=('steps',)",
+        ),
+        (
+            {"fixed": "steps"},
+            "fixed='steps' says what a growth contract does not vary, and the limit has no"
+            " contract; leave it out",
+        ),
         (
             {"backend": "x" * 65},
             f"backend='{'x' * 61}...' is not a name; write backend='cpu', for example",

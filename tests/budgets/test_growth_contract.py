@@ -47,6 +47,10 @@ def test_a_quotient_by_the_number_of_ranks_bounds_that_symbol_alone():
     assert contract.without("W").allowed == parse_contract("O(N*d)").allowed
     assert contract.broken_by(expand("8*N*d"), "N") == ()  # W is not varied here
     assert parse_contract("O(1/W + 1)").degree("W") == 0
+    mixed = parse_contract("O(N/W + d)")
+    assert mixed.broken_by(expand("8*N"), "N") == ()
+    assert str(mixed.undivided("W").allowed) == "((('d', 1),),)"
+    assert contract.undivided("W") is None
 
 
 @pytest.mark.parametrize(

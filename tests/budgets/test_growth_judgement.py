@@ -8,6 +8,7 @@ from pytest_attnmem.budgets.growth_contract import parse_contract
 from pytest_attnmem.budgets.growth_judgement import (
     Answer,
     judge_beneath,
+    judge_branches,
     judge_fit,
     judge_grid,
     judge_line,
@@ -90,6 +91,41 @@ def test_sizes_of_one_symbol_are_judged(contract, sizes, values, answer, reason)
     points = ", ".join(f"{value} B at {size}" for size, value in zip(sizes, values, strict=True))
     unclear = f"sizes cannot tell how peak grows with N: {points}"
     assert (judged.answer, judged.reason) == (answer, reason or unclear)
+
+
+@pytest.mark.parametrize(
+    ("contract", "value", "answer"),
+    [
+        ("O(N)", lambda n: n + n % 30, KEPT),  # remainders move it along a line
+        ("O(N)", lambda n: n * n.bit_length(), UNKNOWN),
+        ("O(N^2)", lambda n: n * n.bit_length(), KEPT),
+        ("O(1)", lambda n: 1000 // n * n, KEPT),
+        ("O(1)", lambda n: n + n % 30, BROKEN),
+    ],
+)
+def test_bytes_that_rise_no_faster_at_larger_sizes_keep_a_contract(contract, value, answer):
+    sizes = (10, 20, 40, 70, 90, 130, 200, 310)
+    judged = judge_line("N", sizes, [value(n) for n in sizes], parse_contract(contract), "peak")
+    assert judged.answer is answer
+    few = sizes[:6]
+    judged = judge_line("N", few, [n + n % 30 for n in few], parse_contract("O(N)"), "peak")
+    assert judged.answer is UNKNOWN
+
+
+def test_a_branch_that_returns_is_no_phase():
+    sizes = (64, 128, 192, 256, 512, 1024, 2048)
+
+    def judged(value, contract):
+        values = [value(n) for n in sizes]
+        return judge_branches("N", sizes, values, parse_contract(contract), "peak")
+
+    def dense(n):
+        return n * n if n % 128 else 128 * n
+
+    assert judged(dense, "O(N)").answer is UNKNOWN
+    assert judged(dense, "O(N^2)") is None
+    assert judged(lambda n: max(128 * n, 30_000), "O(N)") is None  # a phase ends once
+    assert judged(lambda n: n * n.bit_length(), "O(N)") is None  # there is no form to leave
 
 
 def test_a_corner_of_a_grid_may_show_the_form():

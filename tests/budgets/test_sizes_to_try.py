@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_attnmem.budgets.sizes_to_try import apart, closer, larger, others, smaller
+from pytest_attnmem.budgets.sizes_to_try import closer, elsewhere, larger, others, smaller
 from pytest_attnmem.errors import BudgetError
 
 
@@ -50,10 +50,20 @@ def test_other_sizes_are_smaller_and_for_small_sizes_multiples(size, tried):
 
 
 @pytest.mark.parametrize(
-    ("size", "tried"), [(512, [256, 128, 1024]), (3, [6, 9, 12]), (1, [2, 3, 4])]
+    ("size", "tried"),
+    [
+        (512, [256, 128, 64, 511]),
+        (12, [6, 4, 3, 2, 24, 36]),
+        (7, [14, 21, 3, 6]),
+        (1, [2, 3, 4, 5]),
+    ],
 )
 def test_sizes_that_must_not_matter_keep_what_divides(size, tried):
-    assert list(islice(apart(size), 3)) == tried
+    assert list(islice(elsewhere(size), len(tried))) == tried
+
+
+def test_a_body_that_takes_few_sizes_may_take_closer_ones_multiples_or_1():
+    assert list(others(64)) == [8, 16, 24, 32, 48, 52, 56, 60, 63, 128, 192, 65, 256, 320, 1]
 
 
 def test_closer_sizes_are_below_and_multiples_of_a_block():

@@ -190,12 +190,14 @@ class Answered(NamedTuple):
     """A growth whose judgement is known."""
 
     judgement: Judgement
+    sizes: tuple[str, ...] = ("N",)
 
     def judge(self, contract: Contract) -> Judgement:
         return self.judgement
 
 
 KEPT = Answered(Judgement(Answer.KEPT, "", note="a remark"))
+STILL = Answered(Judgement(Answer.KEPT, ""), sizes=("steps",))
 UNKNOWN = Answered(Judgement(Answer.UNKNOWN, "two sizes"))
 BROKEN = Answered(Judgement(Answer.BROKEN, "it grows as N^2"))
 

@@ -7,7 +7,7 @@ GRAMMAR = (
     " sizes like 64 MiB"
 )
 SIZES = "write a number and one of B, KiB, MiB, GiB, TiB, as in '64 MiB'"
-OPTIONS = "limit, metric, tolerance, exact, backend, device, warmup, ranks, oom, compiled"
+OPTIONS = "limit, metric, tolerance, exact, backend, device, warmup, ranks, oom, compiled, fixed"
 
 #: The arguments of a marker, and the whole message about them.
 BAD = {

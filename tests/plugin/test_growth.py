@@ -81,9 +81,14 @@ REFUSED = {
         " unittest.TestCase takes none; write a function, or use attnmem.growth",
     ),
     "a fixture's": (
-        "@marked\n@sizes('N', [64])\ndef test_it(x, N): pass",
-        "contract O(N*d) varies N, which the fixture 'x' takes too, and a fixture is made once;"
+        "@marked\n@sizes('N', [64], scope='module')\ndef test_it(x, N): torch.ones(N)",
+        "contract O(N*d) varies N, which the fixture 'x' takes too, and its scope is not the test;"
         " take it only in the test",
+    ),
+    "a slip in fixed": (
+        "@pytest.mark.memory_budget('O(N)', fixed='step')\n@sizes(('N', 'steps'), [(64, 2)])\n"
+        "def test_it(N, steps): pass",
+        "fixed='step' is not an argument of the test, which takes N, steps; did you mean 'steps'?",
     ),
     "no size": (
         "@marked\n@sizes('N', ['64'])\ndef test_it(N): torch.ones(4)",
@@ -103,7 +108,7 @@ def test_a_contract_that_cannot_be_told_fails_in_one_line(suite, test, message):
 from unittest import TestCase
 marked, sizes = pytest.mark.memory_budget("O(N*d)"), pytest.mark.parametrize
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def x(N): return torch.ones(N)
 
 {test}
@@ -133,7 +138,8 @@ def test_sizes():
     ran = suite.run()
     assert ran.outcomes == {"passed": 2}
     sizes = [int(size) for size in (suite.path / "sizes.txt").read_text().split()]
-    assert sizes == [1024, *2 * [128, 256, 384, 512]]  # measured, then under a tracker
+    smaller = [128, 256, 384, 512]
+    assert sizes == [1024, *smaller, *smaller, 1023]  # measured, then under a tracker
     outcomes = {row["region"]: row["outcome"] for row in ran.rows}
     assert outcomes == {"part": "within", "": "within"}
 

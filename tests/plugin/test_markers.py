@@ -277,7 +277,8 @@ def test_the_list_of_markers_explains_it(suite):
     ran = suite.run("--markers")
     assert (
         "@pytest.mark.memory_budget(limit=None, *, metric='peak', tolerance=0, exact=False,"
-        " backend=None, device=None, warmup=0, ranks=None, oom=None, compiled=None, **symbols):"
+        " backend=None, device=None, warmup=0, ranks=None, oom=None, compiled=None, fixed=(),"
+        " **symbols):"
         " hold the test's peak memory to limit: a size, a formula, a growth contract, a model, a"
         " callable or a dict.\n"
     ) in ran.text

@@ -40,7 +40,8 @@ def test_unused(B, N):
     assert ran.outcome("test_cube[8-64]") == f"over: {cube} {over}"
     assert ran.outcome("test_named[8-64]") == "within"
     assert ran.outcome("test_by_another_name[8-64]") == f"over: peak grows as 256*B {over}"
-    assert ran.outcome("test_unused[8-64]") == ran.outcome("test_unused[1-64]") == "within"
+    for test in ("test_unused[8-64]", "test_unused[1-64]"):
+        assert ran.outcome(test) == "within: does not grow with B"
 
 
 @BACKENDS
@@ -71,8 +72,9 @@ def test_no_argument():
     assert ran.outcome("test_leak[64]", metric="retained") == (
         f"over: retained grows as 4*N on {backend}; the contract is O(1)"
     )
-    assert ran.outcome("test_nothing[64]", metric="retained") == "within"
-    assert ran.outcome("test_constant[64]") == "within"
+    same = "within: does not grow with N"
+    assert ran.outcome("test_nothing[64]", metric="retained") == same
+    assert ran.outcome("test_constant[64]") == same
     assert (
         "memory_budget: contract O(1) needs an argument of the test to vary: a symbol such as B, H,"
         " N or d; write @pytest.mark.parametrize('N', [2048]) and take N   test_suite.py:22"
@@ -106,14 +108,23 @@ def test_allowed(N, d):
 
 def test_a_symbol_that_cannot_be_varied_is_told(suite):
     suite.write(f"""{HEAD}
-@pytest.fixture
+@pytest.fixture(scope="module")
 def weights(d):
     return torch.ones(d, d)
 
 @budget("O(N*d)")
-@sizes(("N", "d"), [(64, 16)])
+@sizes(("N", "d"), [(64, 16)], scope="module")
 def test_fixture(weights, N, d):
     torch.empty(N, d)
+
+@pytest.fixture
+def layer(width):
+    return torch.ones(width, width)
+
+@budget("O(N)")
+@sizes(("N", "width"), [(64, 16)])
+def test_made_anew(layer, N):
+    torch.empty(N, len(layer))
 
 @budget("O(N)")
 @sizes(("H", "N"), [(7, 64)])
@@ -128,13 +139,89 @@ def test_no_size(M, N):
 """)
     ran = suite.run()
     assert ran.outcome("test_fixture[64-16]") == (
-        "not enforced: d was not varied: the fixture 'weights' takes it too, and is made once"
+        "not enforced: d was not varied: the fixture 'weights' takes it, and its scope is not the"
+        " test"
+    )
+    assert ran.outcome("test_made_anew[64-16]") == (
+        "over: peak grows as 256*width on cpu; the contract is O(N)"
     )
     assert ran.outcome("test_rejected[7-64]") == (
         "not enforced: H was not varied: the test raised AssertionError: assert 14 == 7 at H=14,"
-        " where its growth is measured; let it take other sizes"
+        " where its growth is measured; let it take other sizes, or leave it out: fixed='H'"
     )
     assert ran.outcome("test_no_size[None-64]") == "within"
+
+
+def test_any_whole_number_is_varied_and_costs_two_runs_if_it_changes_nothing(suite):
+    suite.write(f"""{HEAD}
+from enum import IntEnum
+runs = []
+
+class Mode(IntEnum):
+    FAST = 3
+
+@pytest.fixture(params=[4])
+def window(request):
+    return request.param
+
+@budget("O(window)")
+@sizes(("steps", "seed"), [(8, 12)])
+def test_kept(steps, window, seed):
+    x = [torch.empty(1024) for _ in range(steps)]
+
+@budget("O(window)", fixed=("steps", "seed"))
+@sizes(("steps", "seed"), [(8, 12)])
+def test_fixed(steps, window, seed):
+    x = [torch.empty(1024) for _ in range(steps)]
+
+@budget("8*layers*n + O(n)")
+@sizes(("layers", "n"), [(8, 64)])
+def test_formula(layers, n):
+    x = torch.stack([torch.empty(n) for _ in range(layers)])
+
+@budget("4*layers*n + O(n)")
+@sizes(("layers", "n"), [(8, 64)])
+def test_copy(layers, n):
+    x = torch.stack([torch.empty(n) for _ in range(layers)])
+
+@budget("O(N)")
+@sizes(("N", "seed", "mode", "flag", "name", "offset"), [(64, 12, Mode.FAST, True, "8", 0)])
+def test_nothing(N, seed, mode, flag, name, offset):
+    runs.append((seed, mode, flag, name, offset))
+    torch.empty(N)
+
+def test_runs():
+    assert {{run[1:] for run in runs}} == {{(Mode.FAST, True, "8", 0)}}
+    seeds = [run[0] for run in runs]
+    assert (seeds.count(6), seeds.count(4), {{*seeds}}) == (1, 1, {{12, 6, 4}})
+""")
+    ran = suite.run("-pno:randomly")
+    ends = {row["nodeid"].partition("::")[2]: row["reason"] for row in ran.rows}
+    assert ends == {
+        "test_kept[4-8-12]": "peak grows as 4096*steps on cpu; the contract is O(window)",
+        "test_fixed[4-8-12]": "the peak does not depend on window from 2 to 16",
+        "test_formula[8-64]": "does not grow with layers; peak is within the formula",
+        "test_copy[8-64]": (
+            "peak over the formula grows as 256*layers on cpu; the budget is 4*layers*n + O(n)"
+        ),
+        "test_nothing[64-12-3-True-8-0]": "does not grow with seed",
+    }
+    assert ran.outcomes == {"passed": 4, "failed": 2}
+
+
+def test_sizes_that_grow_together_are_seen(suite):
+    """Each alone stands still: as many are kept as there are steps, and no more than a window."""
+    suite.write(f"""{HEAD}
+@budget("O(1)")
+@sizes(("steps", "window"), [(8, 8)])
+def test_it(steps, window):
+    torch.empty(min(steps, window), 64)
+""")
+    assert suite.run().outcome("test_it[8-8]") == (
+        "over: peak grows too fast where steps and window grow together: 2.0 KiB at 1 times the"
+        " sizes, 4.0 KiB at 2 times the sizes, 6.0 KiB at 3 times the sizes, 8.0 KiB at 4 times the"
+        " sizes on cpu; the contract is O(1)"
+    )
 
 
 def test_query_heads_are_varied_in_multiples_and_others_as_far_as_they_go(suite):

@@ -1,4 +1,4 @@
-"""A contract varies a size whichever way the test reads it, or says that it cannot."""
+"""A contract varies a size whichever way the test or its fixtures read it."""
 
 import pytest
 
@@ -65,6 +65,8 @@ def test_a_size_that_the_body_reads_is_varied(suite, simulation_imported, backen
 
 
 IN_A_FIXTURE = """
+ended = []
+
 @pytest.fixture
 def value(request):
     return request.getfixturevalue("N")
@@ -91,7 +93,8 @@ def called(reader):
 
 @pytest.fixture
 def declared(N):
-    return N
+    yield N
+    ended.append(N)
 
 def test_value(N, value): torch.ones(value, value)
 
@@ -115,18 +118,37 @@ def test_other(N, other): torch.ones(N)
 """
 
 
-def test_a_size_that_a_fixture_reads_is_not_varied_and_said_so(suite):
-    suite.write(HEAD + IN_A_FIXTURE)
-    ran = suite.run()
-    assert ran.outcomes == {"failed": 6, "passed": 1}
+def test_a_size_that_a_fixture_reads_is_varied_and_the_fixture_made_anew(suite):
+    suite.write(
+        HEAD
+        + IN_A_FIXTURE
+        + """
+def test_ended(N):
+    assert ended[-1] == 64 and {8, 16, 24, 32} <= {*ended}
+    torch.ones(N)
+"""
+    )
+    ran = suite.run("-pno:randomly")
+    assert ran.outcomes == {"failed": 6, "passed": 2}
     for name in ("value", "params", "copy", "get", "called", "asked"):
-        fixture = {"asked": "declared"}.get(name, name)
-        said = (
-            f"contract O(N) varies N, which the fixture {fixture!r} takes too, and a fixture is"
-            " made once; take it only in the test"
-        )
-        assert ran.outcome(f"test_{name}[64]") == f"not enforced: {said}"
-        assert ran.short(f"test_{name}[64]") == (
-            f"FAILED: Failed: memory_budget: {said}   test_suite.py:5"
+        assert ran.outcome(f"test_{name}[64]") == (
+            "over: peak grows as 4*N^2 on cpu; the contract is O(N)"
         )
     assert ran.outcome("test_other[64]") == "within"
+
+
+def test_a_fixture_that_does_not_take_other_sizes_is_named(suite):
+    suite.write(
+        HEAD
+        + """
+@pytest.fixture
+def fussy(N):
+    if N != 64:
+        raise ValueError("too small")
+    return N
+
+def test_it(N, fussy): torch.ones(N)
+"""
+    )
+    said = "memory_budget: the fixture 'fussy' raised ValueError: too small   test_suite.py:5"
+    assert suite.run().short("test_it[64]") == f"FAILED: Failed: {said}"

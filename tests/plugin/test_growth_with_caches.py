@@ -1,0 +1,98 @@
+"""Contracts of tests that fill caches, find them filled, or leave memory behind."""
+
+CACHES = """
+from functools import lru_cache
+import pytest
+import torch
+
+one = lru_cache(maxsize=1)(lambda n: torch.ones(n, n).tril())
+
+KEPT = {}
+def kept(n):
+    if n not in KEPT:
+        KEPT[n] = torch.ones(n, n)
+    return KEPT[n]
+"""
+
+
+def test_a_warm_up_runs_at_each_size_and_fills_its_caches(suite):
+    suite.write(
+        CACHES
+        + """
+@pytest.mark.memory_budget("O(N)", warmup=1)
+@pytest.mark.parametrize("N", [256])
+def test_it(N): one(N)[0] + torch.ones(N)
+"""
+    )
+    ran = suite.run("--attnmem-backend=cpu")
+    assert ran.outcome("test_it[256]") == "within"
+
+
+def test_what_a_cache_holds_counts_whoever_filled_it(suite):
+    suite.write(
+        CACHES
+        + """
+def test_fills(): one(256), kept(256)
+
+@pytest.mark.memory_budget("O(N^2)")
+@pytest.mark.parametrize("N", [256])
+def test_cached(N): one(N)[0] + torch.ones(N)
+
+@pytest.mark.memory_budget("O(N)")
+@pytest.mark.parametrize("N", [256])
+def test_over(N): one(N)[0] + torch.ones(N)
+
+@pytest.mark.memory_budget("O(N)")
+@pytest.mark.parametrize("N", [256])
+def test_kept(N): kept(N)[0] + torch.ones(N)
+"""
+    )
+    for chosen in ((), ("-k", "not fills")):
+        ran = suite.run("--attnmem-backend=cpu", *chosen)
+        assert [row["outcome"] for row in ran.rows] == ["within", "over", "over"]
+        assert ran.report("test_kept[256]")[0].startswith("peak grows as 4*N^2")
+
+
+def test_a_test_that_leaves_memory_at_each_run_is_over(suite):
+    suite.write("""
+import pytest
+import torch
+
+STATES = []
+
+@pytest.fixture
+def states(): return []
+
+@pytest.mark.memory_budget("O(N)")
+@pytest.mark.parametrize("N", [256])
+def test_leak(N): STATES.append(torch.ones(N))
+
+@pytest.mark.memory_budget("O(N)")
+@pytest.mark.parametrize("N", [256])
+def test_of_its_own(N, states): states.append(torch.ones(N))
+
+def test_others(): assert len(STATES) == 1
+""")
+    ran = suite.run("--attnmem-backend=cpu")
+    assert ran.outcomes == {"passed": 2, "failed": 1}
+    assert ran.outcome("test_of_its_own[256]") == "within"
+    assert ran.report("test_leak[256]")[0].startswith(
+        "each run leaves +1.0 KiB: ones at test_suite.py:12"
+    )
+
+
+def test_a_test_that_needs_more_at_each_run_is_over(suite):
+    suite.write("""
+import pytest
+import torch
+
+STATES = []
+
+@pytest.mark.memory_budget("O(N)")
+@pytest.mark.parametrize("N", [64])
+def test_it(N):
+    STATES.append(torch.ones(N))
+    torch.stack([state.sum() for state in STATES])
+""")
+    ran = suite.run("--attnmem-backend=cpu")
+    assert ran.report("test_it[64]")[0].startswith("each run leaves +256 B: ones at")
