@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from ..errors import ProgramRefused
+
 if TYPE_CHECKING:
     from .state_kinds import Items, Node
 
@@ -37,7 +39,10 @@ def keep_data(node: Node, room: dict[str, int]) -> None:
         room[device] = room.get(device, _MOST_OF_DEVICES) - found.untyped_storage().nbytes()
         if room[device] >= 0:
             copied = found.detach().clone()
-    except Exception:  # a tensor without data, such as a sparse or a functional one
+    except (
+        ProgramRefused,
+        Exception,
+    ):  # a tensor without data, as a sparse one
         copied = None
     node.extra = version, copied
     if copied is None:
@@ -61,11 +66,15 @@ def write_data(node: Node, found: Any) -> None:
     version, copied = node.extra
     if copied is None or (found._version == version and found.device.type != "cpu"):
         return
-    if found.shape != copied.shape or found.dtype != copied.dtype:
-        found.data = copied.clone()
+    try:
+        if found.shape != copied.shape or found.dtype != copied.dtype:
+            found.data = copied.clone()
+        else:
+            found.data.copy_(copied)
+    except (ProgramRefused, RuntimeError):
+        node.extra, node.strong = (None, None), found  # it is lost
     else:
-        found.data.copy_(copied)
-    node.extra = found._version, copied
+        node.extra = found._version, copied
 
 
 def is_lost(node: Node) -> bool:

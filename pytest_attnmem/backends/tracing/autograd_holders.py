@@ -8,6 +8,7 @@ from typing import Any, Final
 import torch
 from torch.autograd.function import BackwardCFunction
 
+from ...errors import ProgramRefused
 from ...measurement.protocol import SearchTime
 from .owners import Edge
 
@@ -89,7 +90,7 @@ def _saved(node: Any) -> Iterator[tuple[str, torch.Tensor]]:
             continue
         try:
             saved = getattr(node, attribute)
-        except RuntimeError:  # a backward pass has freed them
+        except (ProgramRefused, RuntimeError):  # a backward pass has freed them
             continue
         for index, one in enumerate(saved if isinstance(saved, (tuple, list)) else [saved]):
             kept = None if one is None or one.unpack_hook is not None else one.data

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import torch
 
+from ...errors import ProgramRefused
 from ...measurement.garbage import ours_frozen, unfreeze_all
 from ...measurement.protocol import SearchTime
 from .attributes import is_thread_local
@@ -171,7 +172,7 @@ class _Search:
             return None
         try:
             storage = thing if type(thing) is torch.UntypedStorage else thing.untyped_storage()
-        except (RuntimeError, NotImplementedError):  # it has none: a sparse or a wrapped tensor
+        except (ProgramRefused, RuntimeError):  # it has none: a sparse or a wrapped tensor
             return None
         return self._allocation_of(storage)
 
