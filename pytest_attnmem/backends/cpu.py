@@ -72,7 +72,7 @@ class Cpu(Backend):
         return _EventRecorder(self._profiler(), self._alive)
 
     @contextmanager
-    def watched(self) -> Iterator[None]:
+    def noted(self) -> Iterator[None]:
         """Notes what its body allocates, so that the end of it counts in a later window."""
         recorder = self.gauge()
         recorder.start()

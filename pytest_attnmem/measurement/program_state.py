@@ -13,9 +13,10 @@ import sys
 import sysconfig
 import types
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
+from .protocol import BackendProtocol, noted
 from .state_graph import Explorer
 from .state_kinds import Items, Node, is_replaced
 from .tensor_data import is_lost, keep_data, write_data
@@ -35,7 +36,11 @@ _STANDARD: Final = sysconfig.get_path("stdlib") + os.sep
 class ProgramState:
     """The state of a program's own modules and of some values, such as those of fixtures."""
 
-    def __init__(self, values: Mapping[str, object]) -> None:
+    def __init__(
+        self, values: Mapping[str, object], backends: Iterable[BackendProtocol] = ()
+    ) -> None:
+        """*backends* measure the program: they must know of tensors that are made anew."""
+        self._backends = tuple(backends)
         self._environment = dict(os.environ)
         explorer = Explorer(_is_own)
         roots: list[tuple[Node | None, object]] = [
@@ -83,7 +88,9 @@ class ProgramState:
     def put_back(self) -> None:
         """Puts the state back, as it was when it was kept."""
         restorer = _Restorer()
-        with unseen():
+        with unseen(), ExitStack() as stack:
+            for backend in self._backends:
+                stack.enter_context(noted(backend))
             for node, root in self._roots:
                 restorer.restored(node, root)
         if dict(os.environ) != self._environment:

@@ -134,10 +134,15 @@ def simulation_context(backend: BackendProtocol) -> AbstractContextManager[None]
 
 
 def watched(backend: BackendProtocol) -> AbstractContextManager[None]:
-    """Returns the context of runs that are not measured: warm-ups.
+    """Returns the context of runs that are not measured: warm-ups."""
+    return noted(backend) if hasattr(backend, "noted") else simulation_context(backend)
 
-    A backend that counts events, and no levels, must see what they allocate, or it would not know
-    it when a measured run frees it; ``watched`` is not required of a backend.
+
+def noted(backend: BackendProtocol) -> AbstractContextManager[None]:
+    """Returns the context of allocations outside any window that a program may free in one.
+
+    A backend that counts events, and no levels, must see them, or their frees would not count;
+    ``noted`` is not required of a backend.
     """
-    context: AbstractContextManager[None] | None = getattr(backend, "watched", lambda: None)()
-    return context or simulation_context(backend)
+    context: AbstractContextManager[None] = getattr(backend, "noted", nullcontext)()
+    return context

@@ -18,6 +18,7 @@ import pytest
 from ..errors import AttnMemError
 from ..measurement.program_state import ProgramState
 from ..measurement.random_states import kept_generators
+from .plan import PLAN
 from .quiet_run import suppress_reporting
 
 #: Puts the generators of random numbers back as the test's first run found them.
@@ -46,7 +47,8 @@ def begin_run(item: pytest.Item) -> None:
 def kept_state(item: pytest.Item) -> ProgramState:
     """Returns the state that the first run of the test left; it is kept on the first call."""
     if _AFTER not in item.stash:
-        item.stash[_AFTER] = ProgramState(fixture_values(item))
+        used = {id(primed): primed.backend for _, primed in item.stash[PLAN].budgets}
+        item.stash[_AFTER] = ProgramState(fixture_values(item), used.values())
     return item.stash[_AFTER]
 
 

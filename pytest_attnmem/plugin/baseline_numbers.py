@@ -105,10 +105,11 @@ class BaselineNumbers:
         self, region: str, metric: str, verdict: Verdict | None, measurement: Measurement
     ) -> Measured | None:
         """Returns the number to compare; None if it is unknown or in doubt."""
-        self.attempt.first[region] = measurement
         value = measurement.value(metric)
         if self._baseline is None or value is None or measurement.unmeasured is not None:
             return None
+        # Without its result and its program, whose tensors would live as long as the test.
+        self.attempt.first[region] = replace(measurement, result=None, trace=None, snapshots=())
         if measurement.doubt(metric):
             return None
         unproven = verdict is not None and verdict.outcome is Outcome.NOT_ENFORCED

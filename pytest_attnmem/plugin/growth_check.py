@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from itertools import combinations, product
 from typing import TYPE_CHECKING
@@ -60,13 +61,11 @@ class GrowthCheck:
         try:
             return self._varied(budget, contract, own)
         except Unsettled:
-            steady = settle(self._item, self._primed, {"": own})
-        self._settled = True
-        try:
-            if steady.run is not None:
-                return self._varied(budget, contract, steady.run.measurements[""])
-        except Unsettled:
-            pass
+            self._settled = True
+        with suppress(Unsettled, AttnMemError):  # it may not run twice
+            steady = settle(self._item, self._primed, {"": own}).run
+            if steady is not None:
+                return self._varied(budget, contract, steady.measurements[""])
         return GrowthFindings(notes=(f"the {budget.metric} depends on what ran before",))
 
     def _left_by_each_run(self, own: Measurement) -> Judgement | None:

@@ -204,16 +204,13 @@ class GrowthLine:
             Unsettled: they do not, so each size must be measured after one more run.
         """
         again = self._runs.run({self._symbol: self._size})
-        before, self._by_size[self._size] = self._by_size[self._size], again
-        if self._growth().polynomial is not None:
-            return
+        self._by_size[self._size] = again
         others = {size: run for size, run in self._by_size.items() if size != self._size}
-        found_filled = not again.retained and any(run.retained for run in others.values())
-        if not found_filled and again.nbytes == before.nbytes:
+        filled = again.retained <= 0 and any(run.retained > 0 for run in others.values())
+        if not filled or self._growth().polynomial is not None:
             return
         self._by_size = others
-        more = self._with_more_sizes(()) if found_filled else self._growth()
-        if not found_filled or more.judge(contract).answer is not Answer.BROKEN:
+        if self._with_more_sizes(()).judge(contract).answer is not Answer.BROKEN:
             raise Unsettled
 
     def _growth(self) -> Growth:

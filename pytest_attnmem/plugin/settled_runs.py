@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..measurement.window_stack import window
-from .another_run import end_own_fixtures
+from ..measurement.protocol import simulation_context
+from .another_run import end_own_fixtures, kept_state
 from .plan import PLAN
 from .size_sweep import SizedRun, SizeSweep
 
@@ -103,10 +104,17 @@ def _alike(first: Mapping[str, Measurement], other: Mapping[str, Measurement]) -
 
 
 def _left(item: pytest.Item, primed: PrimedBackend, last: Measurement) -> int:
-    """Returns the bytes of the last run that neither its fixtures nor a collection free."""
+    """Returns the bytes of the last run that the program's state keeps, beyond its own fixtures.
+
+    Those of cycles through C++ code, which nothing frees, are not among them.
+    """
     if not last.retained_bytes or last.retained_bytes < 0:
         return 0
-    with window(primed.backend) as opened:
-        end_own_fixtures(item)
-    freed = opened.measurement.retained_bytes if opened.measurement is not None else None
-    return max(last.retained_bytes + (freed or 0), 0)
+    end_own_fixtures(item)
+    recorder = primed.backend.gauge()
+    with simulation_context(primed.backend):
+        recorder.start()
+        kept_state(item).put_back()
+        gc.collect()
+        freed = recorder.stop().requested
+    return min(last.retained_bytes, -freed.final) if freed is not None and freed.final < 0 else 0

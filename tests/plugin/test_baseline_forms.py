@@ -134,23 +134,20 @@ def test_it(N):
     assert lines(scripted)["test_it"]["bytes"] > 0
 
 
-@pytest.mark.parametrize("name", ["seed", "N"])
-def test_only_what_is_a_size_and_the_tests_own_is_varied(scripted, name):
-    shared = "\n@pytest.fixture\ndef made(N): return N\n" if name == "N" else ""
-    argument = ", made" if shared else ""
-    scripted.write(f"""
+def test_what_is_no_usual_size_is_not_varied(scripted):
+    scripted.write("""
 import pytest
 from scripted import memory
 
 runs = []
-{shared}
+
 @pytest.mark.memory_budget
-@pytest.mark.parametrize("{name}", [64])
-def test_it({name}{argument}):
-    runs.append({name})
+@pytest.mark.parametrize("seed", [64])
+def test_it(seed):
+    runs.append(seed)
     with open("runs.txt", "a") as file:
-        print({name}, file=file)
-    memory.use({name})
+        print(seed, file=file)
+    memory.use(seed)
 
 def test_runs(): assert runs == [64]
 """)

@@ -71,11 +71,17 @@ def test_leak(N): STATES.append(torch.ones(N))
 @pytest.mark.parametrize("N", [256])
 def test_of_its_own(N, states): states.append(torch.ones(N))
 
+@pytest.mark.memory_budget("O(N)")
+@pytest.mark.parametrize("N", [256])
+def test_garbage(N):
+    cycle = [torch.ones(N)]
+    cycle.append(cycle)
+
 def test_others(): assert len(STATES) == 1
 """)
     ran = suite.run("--attnmem-backend=cpu")
-    assert ran.outcomes == {"passed": 2, "failed": 1}
-    assert ran.outcome("test_of_its_own[256]") == "within"
+    assert ran.outcomes == {"passed": 3, "failed": 1}
+    assert ran.outcome("test_of_its_own[256]") == ran.outcome("test_garbage[256]") == "within"
     assert ran.report("test_leak[256]")[0].startswith(
         "each run leaves +1.0 KiB: ones at test_suite.py:12"
     )

@@ -15,7 +15,7 @@ FORMS = {
 }
 #: The kinds of option that take such a value, by the table that it stands in. A word may be the
 #: name of a file, or of an argument that a formula reads; an empty text is no value.
-NO_FLAG = {"text", "amount", "choice", "path", "directory"}
+NO_FLAG = {"text", "amount", "choice", "level", "path", "directory"}
 ACCEPTED = {
     "tool.pytest.ini_options": {
         "list": set(),

@@ -76,7 +76,7 @@ OPTIONS = ("--attnmem-backend", "simulated:H100", "--attnmem-values-limit", "100
 
 def test_no_handler_of_a_program_takes_a_refusal_for_its_own_error(suite):
     suite.write(PROGRAM)
-    ran = suite.run(*OPTIONS)
+    ran = suite.run(*OPTIONS, "--attnmem-strict=off")
     assert ran.outcomes == {"skipped": 23, "passed": 4}
     read = [row for row in ran.rows if not row["nodeid"].endswith(("ended", "after"))]
     assert {row["outcome"] for row in read} == {"not enforced"}

@@ -107,7 +107,7 @@ def test_runs():
     ran = suite.run()
     assert ran.outcomes == {"passed": 1, "failed": 1}
     runs = (suite.path / "runs.txt").read_text().split()
-    assert len(runs) == 1 + 1 + len(("B", "H", "N", "d"))
+    assert len(runs) == 1 + 2 + len(("B", "H", "N", "d"))  # who holds the peak is one more
     lines = ran.report("test_quadratic")
     assert lines[0] == ("peak 16.5 MiB exceeds budget 2.0 MiB (8.3x) on simulated:A100-80GB")
     assert lines[2] == "  held at the peak (3 tensors):"
