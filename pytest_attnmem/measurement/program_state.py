@@ -53,11 +53,12 @@ class ProgramState:
         roots += [(explorer.explore(name, value), value) for name, value in values.items()]
         self._roots = [(node, root) for node, root in roots if node is not None]
         self._values = frozenset(values)
-        self._tensors = explorer.release()
+        self._tensors = explorer.tensors
         room = {"cpu": _MOST_BYTES}
         with unseen():
             for node in self._tensors:
                 keep_data(node, room)
+        explorer.release()
 
     @contextmanager
     def for_a_run(self, *, empty_caches: bool = True) -> Iterator[None]:

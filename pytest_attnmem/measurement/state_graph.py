@@ -52,7 +52,8 @@ class Explorer:
         self._own = own
         self._nodes: dict[int, Node] = {}
         self._objects: list[Any] = []
-        self._tensors: list[Node] = []
+        self.tensors: list[Node] = []
+        """The nodes of tensors."""
         self._parents: dict[int, list[Node]] = {}
 
     @property
@@ -93,9 +94,9 @@ class Explorer:
                         waiting.append((reached, child, depth + 1))
         return found
 
-    def release(self) -> list[Node]:
-        """Lets go of what leads to a tensor; returns the nodes of the tensors."""
-        waiting = [*self._tensors]
+    def release(self) -> None:
+        """Lets go of what leads to a tensor whose data is copied."""
+        waiting = [node for node in self.tensors if node.extra is not None]
         while waiting:
             node = waiting.pop()
             if not node.leads_to_tensor:
@@ -109,7 +110,6 @@ class Explorer:
                     node.weak = None
                 node.strong = None
         self._objects.clear()
-        return self._tensors
 
     def _node(self, name: str, value: Any, kind: Kind | None = None) -> Node | None:
         kind = kind or self._kind(value)
@@ -120,7 +120,7 @@ class Explorer:
         self._nodes[id(value)] = node
         self._objects.append(value)  # so that no other object gets its identity
         if kind is TENSOR:
-            self._tensors.append(node)
+            self.tensors.append(node)
         return node
 
     def _kind(self, value: Any) -> Kind | None:

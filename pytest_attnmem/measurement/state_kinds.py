@@ -54,7 +54,9 @@ class Node:
     strong: Any = None
     weak: weakref.ref[Any] | None = None
     extra: Any = None
-    """What its type needs to make it anew, or the data of a tensor."""
+    """What its type needs to make it anew; of a tensor, a copy, or None if there is no room."""
+    version: int = 0
+    """The version of a tensor: each write raises it."""
     edges: list[tuple[Any, Node | Plain]] = field(default_factory=list)
     leads_to_tensor: bool = False
     holds_replaced: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ProgramRefused
@@ -31,30 +32,21 @@ def write_tensor(found: Any, items: Items) -> None:
 
 
 def keep_data(node: Node, room: dict[str, int]) -> None:
-    """Keeps a copy of the tensor's data, if there is *room* on its device; else the tensor."""
-    found = node.alive(None)
-    version, copied = 0, None
-    try:
-        version, device = found._version, found.device.type
+    """Keeps a copy of the tensor's data, if there is *room* on its device; else the version."""
+    found = node.strong
+    node.version = getattr(found, "_version", 0)
+    with suppress(ProgramRefused, Exception):  # a tensor without data, as a sparse one
+        device = found.device.type
         room[device] = room.get(device, _MOST_OF_DEVICES) - found.untyped_storage().nbytes()
         if room[device] >= 0:
-            copied = found.detach().clone()
-    except (
-        ProgramRefused,
-        Exception,
-    ):  # a tensor without data, as a sparse one
-        copied = None
-    node.extra = version, copied
-    if copied is None:
-        node.strong = found
+            node.extra = found.detach().clone()
 
 
 def make_tensor(node: Node, _: Items) -> Any:
     """Returns a tensor with the data of one that a run dropped."""
     import torch
 
-    _, copied = node.extra
-    made = copied.detach().clone()
+    made = node.extra.detach().clone()
     return torch.nn.Parameter(made) if node.of is torch.nn.Parameter else made
 
 
@@ -63,8 +55,8 @@ def write_data(node: Node, found: Any) -> None:
 
     Writes through ``tensor.data`` change no version, so those of the CPU are written in any case.
     """
-    version, copied = node.extra
-    if copied is None or (found._version == version and found.device.type != "cpu"):
+    copied = node.extra
+    if copied is None or (found._version == node.version and found.device.type != "cpu"):
         return
     try:
         if found.shape != copied.shape or found.dtype != copied.dtype:
@@ -72,13 +64,11 @@ def write_data(node: Node, found: Any) -> None:
         else:
             found.data.copy_(copied)
     except (ProgramRefused, RuntimeError):
-        node.extra, node.strong = (None, None), found  # it is lost
+        node.extra, node.strong = None, found  # it is lost
     else:
-        node.extra = found._version, copied
+        node.version = found._version
 
 
 def is_lost(node: Node) -> bool:
     """Returns True if a run wrote to a tensor whose data was not copied."""
-    version, copied = node.extra
-    found = node.strong
-    return copied is None and found is not None and getattr(found, "_version", version) != version
+    return node.extra is None and getattr(node.strong, "_version", 0) != node.version
