@@ -37,19 +37,21 @@ class ProgramState:
     """The state of a program's own modules and of some values, such as those of fixtures."""
 
     def __init__(
-        self, values: Mapping[str, object], backends: Iterable[BackendProtocol] = ()
+        self,
+        values: Mapping[str, object],
+        modules: Iterable[str] = (),
+        backends: Iterable[BackendProtocol] = (),
     ) -> None:
-        """*backends* measure the program: they must know of tensors that are made anew."""
+        """The program begins in *modules*; *backends* must know of tensors that are made anew."""
         self._backends = tuple(backends)
         self._environment = dict(os.environ)
-        explorer = Explorer(_is_own)
-        roots: list[tuple[Node | None, object]] = [
-            (explorer.own_module(name, module), vars(module)) for name, module in _modules("own")
-        ]
-        roots += [
-            (explorer.installed_module(name, module), vars(module))
-            for name, module in _modules("installed")
-        ]
+        places = _reached([*modules, *(_module_of(value) for value in values.values())])
+        explorer = Explorer(lambda name: places.get(name) == "own")
+        roots: list[tuple[Node | None, object]] = []
+        for name, place in places.items():
+            names = vars(sys.modules[name])
+            explore = explorer.own_module if place == "own" else explorer.installed_module
+            roots.append((explore(name, names), names))
         roots += [(explorer.explore(name, value), value) for name, value in values.items()]
         self._roots = [(node, root) for node, root in roots if node is not None]
         self._values = frozenset(values)
@@ -104,16 +106,38 @@ class ProgramState:
         return next((node.name for node in self._tensors if is_lost(node)), "")
 
 
-def _is_own(module: str) -> bool:
-    """Returns True if the classes and functions of a module may hold a program's state."""
-    found = sys.modules.get(module)
-    return found is not None and _place(found) == "own"
+def _reached(begin: Iterable[str]) -> dict[str, str]:
+    """Returns the modules that a program reaches by the names in its modules, with their places.
+
+    Modules of *begin* reach what they import; a package that is reached reaches its own modules,
+    which functions may import, unless it is that of the tests.
+    """
+    found: dict[str, str] = {}
+    waiting = [*begin]
+    tests = {name.partition(".")[0] for name in waiting}
+    packages = set[str]()
+    while waiting:
+        name = waiting.pop()
+        module = sys.modules.get(name)
+        if name in found or not isinstance(module, types.ModuleType):
+            continue
+        found[name] = place = _place(module)
+        package = name.partition(".")[0]
+        if place and package not in packages | tests:
+            packages.add(package)
+            waiting += [other for other in [*sys.modules] if other.startswith(f"{package}.")]
+        if place == "own":
+            waiting += [_module_of(value) for value in [*vars(module).values()]]
+    return {name: place for name, place in found.items() if place}
 
 
-def _modules(place: str) -> Iterator[tuple[str, types.ModuleType]]:
-    for name, module in [*sys.modules.items()]:
-        if isinstance(module, types.ModuleType) and _place(module) == place:
-            yield name, module
+def _module_of(value: object) -> str:
+    """Returns the name of the module that a value is or comes from; empty for other values."""
+    if isinstance(value, types.ModuleType):
+        return value.__name__
+    if isinstance(value, (type, types.FunctionType)):
+        return value.__module__ or ""
+    return str(getattr(type(value), "__module__", ""))
 
 
 def _place(module: types.ModuleType) -> str:

@@ -61,13 +61,13 @@ class Explorer:
         """Returns False if there were more objects than are visited."""
         return len(self._nodes) < MOST
 
-    def own_module(self, name: str, module: types.ModuleType) -> Node | None:
+    def own_module(self, name: str, names: dict[str, Any]) -> Node | None:
         """Returns the node of a module's names, with all that they lead to."""
-        return self.explore(name, vars(module), MODULE)
+        return self.explore(name, names, MODULE)
 
-    def installed_module(self, name: str, module: types.ModuleType) -> Node | None:
+    def installed_module(self, name: str, names: dict[str, Any]) -> Node | None:
         """Returns the node of a module's caches and containers, with what they hold."""
-        return self.explore(name, vars(module), SHALLOW, _DEEPEST - 2)
+        return self.explore(name, names, SHALLOW, _DEEPEST - 2)
 
     def explore(
         self, name: str, root: Any, kind: Kind | None = None, depth: int = 0

@@ -48,7 +48,8 @@ def kept_state(item: pytest.Item) -> ProgramState:
     """Returns the state that the first run of the test left; it is kept on the first call."""
     if _AFTER not in item.stash:
         used = {id(primed): primed.backend for _, primed in item.stash[PLAN].budgets}
-        item.stash[_AFTER] = ProgramState(fixture_values(item), used.values())
+        modules = [name for name in _modules(item) if name]
+        item.stash[_AFTER] = ProgramState(fixture_values(item), modules, used.values())
     return item.stash[_AFTER]
 
 
@@ -92,6 +93,15 @@ def begin_again(item: pytest.Item) -> None:
     """Puts the generators back as the first run of the test found them."""
     if _BEFORE in item.stash:
         item.stash[_BEFORE]()
+
+
+def _modules(item: Any) -> Iterator[str]:
+    """Yields the names of the modules of the test, of its class, and of its fixtures."""
+    yield getattr(getattr(item, "module", None), "__name__", "")
+    yield getattr(getattr(item, "cls", None), "__module__", "")
+    definitions = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
+    for found in definitions.values():
+        yield from (getattr(one.func, "__module__", "") or "" for one in found)
 
 
 def fixture_values(item: Any) -> Mapping[str, object]:

@@ -16,6 +16,7 @@ import torch
 from pytest_attnmem.measurement.program_state import ProgramState
 from pytest_attnmem.measurement.random_states import kept_generators
 
+NAME = "program_of_state"
 SOURCE = """
 import itertools
 from collections import defaultdict, deque, OrderedDict
@@ -101,7 +102,7 @@ def program(tmp_path):
     """A module of a program whose body changes each kind of state."""
     path = tmp_path / "program_of_state.py"
     path.write_text(SOURCE, "utf-8")
-    module = types.ModuleType("program_of_state")
+    module = types.ModuleType(NAME)
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
     exec(compile(SOURCE, str(path), "exec"), vars(module))
@@ -112,7 +113,7 @@ def program(tmp_path):
 def test_each_kind_of_state_is_put_back(program):
     program.body(3)
     before, weight = program.facts(), program.model.weight
-    state = ProgramState({})
+    state = ProgramState({}, [NAME])
     for _ in range(2):
         with state.for_a_run():
             program.body(4)
@@ -125,7 +126,7 @@ def test_each_kind_of_state_is_put_back(program):
 
 def test_a_run_finds_caches_empty_or_as_they_are(program):
     program.mask(3)
-    state = ProgramState({})
+    state = ProgramState({}, [NAME])
     with state.for_a_run():
         assert program.mask.cache_info().currsize == 0
     with state.for_a_run(empty_caches=False):
@@ -135,7 +136,7 @@ def test_a_run_finds_caches_empty_or_as_they_are(program):
 
 def test_a_kept_state_keeps_no_tensor_alive(program):
     program.body(3)
-    state = ProgramState({})
+    state = ProgramState({}, [NAME])
     kept = [program.job.last, program.job.pair[0], program.job.pair[1][0], program.slotted.kept]
     freed = [weakref.ref(tensor) for tensor in kept]
     kept.clear()
@@ -148,7 +149,7 @@ def test_a_kept_state_keeps_no_tensor_alive(program):
 
 def test_values_are_put_back_too_alone_if_asked(program):
     values, made = {"runs": []}, [1]
-    state = ProgramState({"values": values, "made": made})
+    state = ProgramState({"values": values, "made": made}, [NAME])
     values["runs"].append(1)
     made.append(2)
     program.STATES.append(1)
@@ -161,7 +162,7 @@ def test_values_are_put_back_too_alone_if_asked(program):
 def test_a_tensor_that_is_too_large_to_copy_is_named_if_a_run_writes_to_it(program, monkeypatch):
     monkeypatch.setattr("pytest_attnmem.measurement.program_state._MOST_BYTES", 8)
     program.CACHE["table"] = torch.zeros(64)
-    state = ProgramState({})
+    state = ProgramState({}, [NAME])
     with state.for_a_run():
         pass
     assert state.lost == ""
@@ -171,7 +172,7 @@ def test_a_tensor_that_is_too_large_to_copy_is_named_if_a_run_writes_to_it(progr
 
 
 def test_what_a_run_imports_stays(program):
-    state = ProgramState({})
+    state = ProgramState({}, [NAME])
     with state.for_a_run():
         program.json = __import__("json")
         program.text = "new"
@@ -181,7 +182,7 @@ def test_what_a_run_imports_stays(program):
 
 def test_the_environment_is_put_back(monkeypatch):
     monkeypatch.setenv("ATTNMEM_STATE", "before")
-    state = ProgramState({})
+    state = ProgramState({}, [NAME])
     with state.for_a_run():
         os.environ["ATTNMEM_STATE"] = "after"
     assert os.environ["ATTNMEM_STATE"] == "before"
