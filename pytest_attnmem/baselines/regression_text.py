@@ -88,9 +88,12 @@ def _elsewhere(held: Sequence[Held], traced: TracedTensors, before: Known) -> tu
     """Returns the tensors at the baseline's moment, if the peak is at another one now.
 
     It is another one if much of what was alive then is alive together at a moment of this run, and
-    not at its peak.
+    not at its peak. A line that made a tensor of the baseline's peak, and makes the last one of
+    this peak, is at the same moment.
     """
-    if not _Forms(held, before).lost:
+    last = dict(traced.allocated).get(max(traced.at_peak, default=-1))
+    same = last is not None and kind(last).made in {one.made for one in before.counts}
+    if same or not _Forms(held, before).lost:
         return ()
     there = traced.most_like(before.counts)
     whole = sum(kind.nbytes * count for kind, count in before.counts.items())

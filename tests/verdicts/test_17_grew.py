@@ -144,8 +144,7 @@ def test_a_symbol_without_a_form_means_bytes_alone(suite, monkeypatch):
     (told,) = grew(ran)
     assert told == (
         "grew      +3.9 MiB: one more float32 [4, N, N], empty at test_g.py:13; one more bool"
-        " [N, N], empty at test_g.py:11; one less uint8 [363168]; at the moment of the baseline"
-        " nothing changed"
+        " [N, N], empty at test_g.py:11; one less uint8 [363168]"
     )
 
 
