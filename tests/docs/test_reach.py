@@ -28,6 +28,14 @@ def test_the_page_shows_the_recorded_results(scripts):
     assert page.PAGE.read_text("utf-8") == page.page(page.results())
 
 
+def test_the_page_of_orders_shows_its_results(scripts, monkeypatch):
+    monkeypatch.delitem(sys.modules, "order", raising=False)
+    import order
+
+    assert order.PAGE.read_text("utf-8") == order.page()
+    del sys.modules["order"]
+
+
 def test_each_project_names_what_is_run(scripts):
     run, _ = scripts
     found = run.projects()
