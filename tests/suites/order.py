@@ -148,7 +148,7 @@ def page() -> str:
 def main(names: list[str]) -> None:
     """Runs the named projects, or all that run on the CPU."""
     RESULTS.mkdir(parents=True, exist_ok=True)
-    for name, project in projects().items():
+    for name, project in projects(orders=True).items():
         if (names and name not in names) or is_for_null(project):
             continue
         text = json.dumps(measure(name, project), indent=1)

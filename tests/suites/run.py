@@ -41,8 +41,8 @@ WAYS = {
 PATIENCE = 3600
 
 
-def projects() -> dict[str, dict[str, Any]]:
-    """Returns the projects by name, as ``projects.toml`` has them.
+def projects(*, orders: bool = False) -> dict[str, dict[str, Any]]:
+    """Returns the projects by name, as ``projects.toml`` has them; with ``orders``, all of them.
 
     A project that is ``of`` another one has its checkout and its environments.
     """
@@ -50,6 +50,7 @@ def projects() -> dict[str, dict[str, Any]]:
     return {
         name: {**found.get(project.get("of"), {}), "of": name, **project}
         for name, project in found.items()
+        if orders or not project.get("orders_only")
     }
 
 
