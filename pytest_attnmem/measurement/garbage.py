@@ -13,6 +13,8 @@ class _Frozen:
     """The objects of this process that this package froze."""
 
     present = False
+    stale = False
+    """True if objects of a running test are frozen too."""
 
 
 _OURS = _Frozen()
@@ -28,7 +30,16 @@ def freeze_present() -> None:
 def unfreeze_all() -> None:
     """Unfreezes every object of the process."""
     gc.unfreeze()
-    _OURS.present = False
+    _OURS.present = _OURS.stale = False
+
+
+def freeze_again() -> None:
+    """Freezes all objects after a search that had to visit them, until the next test.
+
+    The runs that follow would visit them at each collection.
+    """
+    gc.freeze()
+    _OURS.present = _OURS.stale = True
 
 
 def ours_frozen() -> bool:
@@ -70,6 +81,8 @@ class GarbageFreezer:
         """Collects the garbage of earlier tests, before a test in ``path`` makes its fixtures."""
         if self._frozen_for != path:
             self.unfreeze()
+        if _OURS.stale:
+            unfreeze_all()
         for name in ("last_type", "last_value", "last_traceback", "last_exc"):
             vars(sys).pop(name, None)  # pytest keeps the last failure here: it must not be frozen
         if self._freezes:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import torch
 
 from ...errors import ProgramRefused
-from ...measurement.garbage import ours_frozen, unfreeze_all
+from ...measurement.garbage import freeze_again, ours_frozen, unfreeze_all
 from ...measurement.protocol import SearchTime
 from .attributes import is_thread_local
 from .autograd_holders import edges, is_own_output
@@ -30,7 +30,6 @@ _TENSORS, _WIDTH, _STEPS = 64, 96, 16
 _BEYOND: Final = 4
 #: The time that a collection of garbage takes, in steps of a search.
 _OF_A_COLLECTION: Final = 4
-
 _PACKAGE: Final = __name__.partition(".")[0] + "."
 _KERNELS: Final = _PACKAGE + "kernels."
 
@@ -128,6 +127,7 @@ class _Search:
         if ours_frozen() and complete and not self._all(NAMED, INSTANCE, MODULE):
             unfreeze_all()
             complete = self._climb([*self._nodes.values()]) and self._through_autograd(None)
+            freeze_again()
         return {number: self._text(number) for number in self._best}, complete
 
     def let_go(self) -> dict[int, list[weakref.ref[Any]]]:
