@@ -108,9 +108,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         line = excerpt(line, _MAX_LINE)  # a path may be long or contain line breaks
         print(f"attnmem {arguments.command}: {line}", file=sys.stderr)
-        print(
-            *program_lines(error.__cause__), *program_lines(error), sep="", end="", file=sys.stderr
-        )
+        if not isinstance(error, ModuleNotFoundError):
+            lines = (*program_lines(error.__cause__), *program_lines(error))
+            print(*lines, sep="", end="", file=sys.stderr)
         return 2
 
 

@@ -193,7 +193,7 @@ def test_nothing(N, seed, mode, flag, name, offset):
 def test_runs():
     assert {{run[1:] for run in runs}} == {{(Mode.FAST, True, "8", 0)}}
     seeds = [run[0] for run in runs]
-    assert (seeds.count(6), seeds.count(4), {{*seeds}}) == (1, 1, {{12, 6, 4}})
+    assert {{*seeds}} == {{12}}  # other runs leave nothing
 """)
     ran = suite.run("-pno:randomly")
     ends = {row["nodeid"].partition("::")[2]: row["reason"] for row in ran.rows}

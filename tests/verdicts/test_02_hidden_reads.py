@@ -124,7 +124,7 @@ def test_a_size_that_a_fixture_reads_is_varied_and_the_fixture_made_anew(suite):
         + IN_A_FIXTURE
         + """
 def test_ended(N):
-    assert ended[-1] == 64 and {8, 16, 24, 32} <= {*ended}
+    assert ended[-1] == 64  # other runs leave nothing
     torch.ones(N)
 """
     )

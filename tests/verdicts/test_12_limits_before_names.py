@@ -95,7 +95,7 @@ def test_named_before(attnmem):
         torch.ones(4, device="cuda")
 
 def test_runs():
-    assert runs == ["region"] * 2 + ["never where limits raise"] + ["device"] * 2 + ["before"]
+    assert runs == ["region", "device", "before"]  # other runs leave nothing
 """
 
 
