@@ -247,8 +247,6 @@ def test_failures_say_where_they_ran_and_who_held_memory(session):
     assert "peak 64.0 MiB exceeds budget 2.0 MiB (32.0x) on null:A100-80GB" in ran.out
     assert "32.0 MiB  [1, 8, 1024, 1024] float32  softmax  test_it.py:18  in attention" in ran.out
     assert "out of memory on null:A100-80GB: tried to allocate 1024.00 MiB" in ran.out
-    asked = "memory_budget: backend 'cuda' cannot measure here: the device is null:A100-80GB"
-    assert asked in ran.out
     another = "backend 'null:T4' is not what this process runs under: null:A100-80GB"
     assert another in ran.out
 
@@ -280,7 +278,7 @@ def test_the_exit_code_is_pytests(session):
     assert empty.code == pytest.ExitCode.NO_TESTS_COLLECTED
     unknown = session("", "--attnmem-backend=null:H1000")
     assert unknown.code == pytest.ExitCode.USAGE_ERROR
-    assert unknown.err.startswith("ERROR: --attnmem-backend: unknown device 'H1000'; expected one")
+    assert unknown.err.startswith("ERROR: --attnmem-backend: unknown device 'H1000'; did you")
     assert len(unknown.err.strip().splitlines()) == 1
 
 
