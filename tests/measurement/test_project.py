@@ -15,7 +15,7 @@ STANDARD = sysconfig.get_path("stdlib")
 @pytest.fixture(autouse=True)
 def root():
     before = project._PROJECT.root
-    project.set_root(Path("/work/repo"))
+    project.set_root(Path("/srv/repo"))
     yield
     project.set_root(Path(before) if before else None)
 
@@ -23,11 +23,11 @@ def root():
 @pytest.mark.parametrize(
     ("path", "expected"),
     [
-        ("/work/repo/attn.py", PROJECT),
-        ("/work/repo/src/lib/attn.py", PROJECT),
-        ("/work/other/attn.py", OUTSIDE),
-        ("/work/repository/attn.py", OUTSIDE),
-        ("/work/repo/.venv/lib/python3.11/site-packages/einops/_backends.py", LIBRARY),
+        ("/srv/repo/attn.py", PROJECT),
+        ("/srv/repo/src/lib/attn.py", PROJECT),
+        ("/srv/other/attn.py", OUTSIDE),
+        ("/srv/repository/attn.py", OUTSIDE),
+        ("/srv/repo/.venv/lib/python3.11/site-packages/einops/_backends.py", LIBRARY),
         ("/usr/lib/python3/dist-packages/einops/_backends.py", LIBRARY),
         (os.path.join(STANDARD, "copy.py"), LIBRARY),
     ],

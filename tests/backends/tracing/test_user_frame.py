@@ -10,15 +10,15 @@ from pytest_attnmem.measurement import project
 
 TORCH = (f"{Path(torch.__file__).parent}/functional.py", 7, "einsum")
 EINOPS = ("/env/site-packages/einops/_backends.py", 291, "einsum")
-SHARED = ("/work/shared/ops.py", 5, "product")
-ATTENTION = ("/work/repo/attn.py", 41, "attend")
-TEST = ("/work/repo/test_attn.py", 9, "test_attend")
+SHARED = ("/srv/shared/ops.py", 5, "product")
+ATTENTION = ("/srv/repo/attn.py", 41, "attend")
+TEST = ("/srv/repo/test_attn.py", 9, "test_attend")
 
 
 @pytest.fixture(autouse=True)
 def _root():
     before = project._PROJECT.root
-    project.set_root(Path("/work/repo"))
+    project.set_root(Path("/srv/repo"))
     yield
     project.set_root(Path(before) if before else None)
 
