@@ -136,7 +136,8 @@ def _grouped(run: Timeline) -> dict[_Origin, list[Allocation]]:
     for span in run.spans:
         held = span.held
         if held.nbytes > 0:
-            origin = (held.op, held.where, held.function, held.dtype, len(held.shape))
+            line = f"{held.where}, by {held.by}"  # a library may make two tensors for one line
+            origin = (held.op, line, held.function, held.dtype, len(held.shape))
             groups.setdefault(origin, []).append(span)
     return groups
 
