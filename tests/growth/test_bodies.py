@@ -4,9 +4,6 @@ import pytest
 from growth import contracts, table
 
 
-@pytest.mark.xfail(
-    reason="two_phases_of_different_sizes: O(N*d + d^2) is not enforced, and O(N*d) within on cpu"
-)
 @pytest.mark.parametrize("backend", ["cpu", "simulated:H100"])
 def test_every_contract_is_judged_right_or_not_at_all(simulation_imported, backend):
     assert [*table.problems(backend, contracts.run(backend))] == []
