@@ -249,7 +249,8 @@ class CallPhase:
             asked = out_of_memory(primed.backend, cause)
             if asked is not None and primed.backend.device == measurement.device:
                 traceback.clear_frames(cause.__traceback__)
-                asked = measurement.out_of_memory or asked  # the window knew how much
+                if not measurement.recovered:
+                    asked = measurement.out_of_memory or asked  # the window knew how much
                 return replace(measurement, out_of_memory=asked, recovered=False)
         return spec.counted(measurement)
 

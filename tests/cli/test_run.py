@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from pytest_attnmem.cli import main
+from pytest_attnmem.cli import main, make_parser
 from pytest_attnmem.nulldevice import launch
 from pytest_attnmem.profiles import PROFILES
 
@@ -31,6 +31,13 @@ def reexecuted(monkeypatch, tmp_path):
     return seen
 
 
+def run(*words):
+    """Runs the command without ``main``, which tells a SystemExit of a test as a user's error."""
+    arguments = make_parser().whole.parse_args(["run", *words])
+    with pytest.raises(SystemExit):
+        arguments.execute(arguments)
+
+
 LIMIT = "1000000000000"
 HOST = ["python", "-m", "pytest_attnmem.backends.null.program"]
 
@@ -47,14 +54,12 @@ HOST = ["python", "-m", "pytest_attnmem.backends.null.program"]
     ],
 )
 def test_a_python_program_is_run_by_this_python(reexecuted, arguments, program):
-    with pytest.raises(SystemExit):
-        main(["run", "--device", "2xH100", *arguments])
+    run("--device", "2xH100", *arguments)
     assert reexecuted == [(HOST + program, (PROFILES["H100"], 2))]
 
 
 def test_the_file_for_the_peaks_is_where_the_command_was_given(reexecuted, tmp_path):
-    with pytest.raises(SystemExit):
-        main(["run", "--json", "peaks.json", "--", "script.py"])
+    run("--json", "peaks.json", "--", "script.py")
     assert reexecuted == [
         ([*HOST, str(tmp_path / "peaks.json"), LIMIT, "script.py"], (PROFILES["A100-80GB"], 1))
     ]

@@ -128,7 +128,7 @@ def test_an_interrupt_keeps_what_is_done(machine, tmp_path, capsys):
         (["--seconds", "0"], "--seconds is 0.0; expected 1 to 86400"),
         (["--seconds", "nan"], "--seconds is nan; expected 1 to 86400"),
         (["--only", "nothing"], "--only: no workload has 'nothing' in its name"),
-        (["--device", "H1000"], "unknown device 'H1000'; expected one of"),
+        (["--device", "H1000"], "unknown device 'H1000'; did you mean H100? expected one of"),
         (["--against", "missing.json"], "cannot read missing.json: No such file or directory"),
         (["--json", "/no/such/file"], "--json: there is no directory /no/such; create it first"),
     ],

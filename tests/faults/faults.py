@@ -92,7 +92,7 @@ FAULTS = (
     Fault(
         "judge",
         "an error in the judgement",
-        f"{OURS}plugin.call_phase.judge",
+        f"{OURS}plugin.call_phase.judge_body",
         RuntimeError("a fault"),
         ("E   RuntimeError: a fault",),
     ),
