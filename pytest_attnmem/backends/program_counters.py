@@ -141,7 +141,7 @@ class ProgramCounters:
 
     def show_workspace(self, address: int) -> bool:
         """Shows a workspace from now on, which the program uses; returns True if all are shown."""
-        for device, found in self._devices.items():
+        for device, found in [*self._devices.items()]:
             if address in found.unused:
                 self.lower_peaks(device)
                 found.unused.remove(address)
@@ -151,7 +151,7 @@ class ProgramCounters:
     def give_back(self) -> None:
         """Gives cached segments back; the program's go on to count as cached."""
         with ExitStack() as devices:
-            for device in self._devices:
+            for device in [*self._devices]:  # a recorder of all devices may read another one's
                 devices.enter_context(self._as_cached(device))
             self._kept[_EMPTY]()
 
@@ -182,14 +182,14 @@ class ProgramCounters:
             found.is_ours = False
 
     def _empty_cache(self) -> None:
-        for device, found in self._devices.items():
+        for device, found in [*self._devices.items()]:
             self.lower_peaks(device)
             found.forget_cache(self._numbers(device), freed=True)
         self._kept[_EMPTY]()
 
     def _clear_workspaces(self) -> None:
         """Frees the workspaces, with those that no product of the program used."""
-        for device, found in self._devices.items():
+        for device, found in [*self._devices.items()]:
             self.lower_peaks(device)
             for workspace in found.workspaces:
                 levels = _levels(workspace)

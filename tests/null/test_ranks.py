@@ -63,7 +63,6 @@ def test_a_rank_of_fsdp_needs_what_it_needs_over_the_fake_group(ranks, world, re
     assert done.stderr.splitlines()[-1] == "attnmem: only one rank ran; --rank all runs each"
 
 
-@pytest.mark.xfail(reason="a rank ended by an error on 2.15 once; not yet understood", strict=False)
 def test_the_first_and_last_rank_of_a_ring_need_what_their_model_says(ranks):
     found, _ = ranks(HERE / "ranks_ring.py", "--ranks", "4", "--rank", "0,last")
     assert [rank["rank"] for rank in found["ranks"]] == [0, 3]
