@@ -107,6 +107,7 @@ def render(found: Derived) -> list[str]:
             if rest := len(term.held[_HOLDERS:]):
                 lines.append(f"      and {rest} more kinds of tensors")
     limits = [f"{name} >= {size}" for name, size in found.least.items()]
+    limits += [f"{name} <= {size}" for name, size in found.most.items()]
     limits += [f"multiples of {step} of {name}" for name, step in found.steps.items()]
     if limits:
         lines.append(f"  holds for {', '.join(limits)}")
@@ -127,6 +128,7 @@ def to_dict(found: Derived) -> dict[str, Any]:
         "how": found.how,
         "scratch": str(found.scratch),
         "least": dict(found.least),
+        "most": dict(found.most),
         "steps": dict(found.steps),
         "candidates": [
             {

@@ -16,8 +16,8 @@ from .allocation_trace import Allocated, Freed, Program, Run, aligned, peak
 from .derived import Derived
 from .layers import linear_form
 from .live_sets import live_sets
-from .small_sizes import with_sizes
 from .terms import written
+from .valid_sizes import with_sizes
 
 #: Symbol → the sizes at which a program is run. Lengths are multiples of the padding of kernels; no
 #: size is 1, for which many operators have a shortcut.
@@ -75,9 +75,9 @@ def _form(program: Program, where: Sample, scratch: bool) -> Derived:
     runs = {point: program(where.named(point)) for point in where.points}
     alone = _derived(where, {point: _tensors_alone(run) for point, run in runs.items()})
     if not scratch:
-        return with_sizes(alone, where, lambda at: peak(_tensors_alone(program(at))))
-    whole = with_sizes(_derived(where, runs), where, lambda at: peak(program(at)))
-    alone = replace(alone, least=whole.least, steps=whole.steps)
+        return with_sizes(alone, where, lambda at: _tensors_alone(program(at)))
+    whole = with_sizes(_derived(where, runs), where, program)
+    alone = replace(alone, least=whole.least, most=whole.most, steps=whole.steps)
     return replace(whole, without_scratch=alone)
 
 

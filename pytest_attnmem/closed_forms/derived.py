@@ -73,7 +73,9 @@ class Derived(Formula):
     """The formula of the program's tensors alone, if this one counts the scratch of kernels."""
     least: Mapping[str, int] = field(default_factory=dict, compare=False)
     """The smallest size of a symbol for which the formula holds, where it is not 1."""
-
+    most: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """The largest size of a symbol for which the formula holds, where a larger one was run for
+    which it does not."""
     steps: Mapping[str, int] = field(default_factory=dict, compare=False)
     """The number that a symbol has to be a multiple of, where kernels pad it or code loops over
     blocks of it."""
@@ -96,12 +98,15 @@ class Derived(Formula):
                     f"{self._quoted()} holds for multiples of {step} of {name}, not for"
                     f" {name}={symbols[name]}; derive with sizes={{'{name}': {_ODD}}} too"
                 )
-        for name, least in self.least.items():
-            if name in symbols and symbols[name] < least:
-                raise FormulaError(
-                    f"{self._quoted()} holds for {name} >= {least}, not for {name}={symbols[name]},"
-                    f" where the program takes another way; write {name} as a number to derive that"
-                )
+        for name, size in symbols.items():
+            least, most = self.least.get(name, size), self.most.get(name, size)
+            if least <= size <= most:
+                continue
+            bound = f">= {least}" if size < least else f"<= {most}"
+            raise FormulaError(
+                f"{self._quoted()} holds for {name} {bound}, not for {name}={size}, where the"
+                f" program takes another way; write {name} as a number to derive that"
+            )
         return Formula.value(self, symbols)
 
     @property

@@ -49,15 +49,18 @@ def linear_form(
     last = max(forms)
     made = written(sets, {**usual, symbol: last}, lambda kept, one: "")
     least: dict[str, int] = {symbol: min(forms)} if min(forms) > 1 else {}
+    most: dict[str, int] = {}
     steps: dict[str, int] = {}
     for one in forms.values():
         for name, size in one.least.items():
             least[name] = max(size, least.get(name, 1))
+        for name, size in one.most.items():
+            most[name] = min(size, most.get(name, size))
         for name, step in one.steps.items():
             steps[name] = lcm(step, steps.get(name, 1))
     hows = {one.how for one in forms.values()}
     how = "derived" if hows == {"derived"} else "interpolated"
-    return replace(made, least=least, steps=steps, how=how)
+    return replace(made, least=least, most=most, steps=steps, how=how)
 
 
 def _families(

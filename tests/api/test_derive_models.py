@@ -142,3 +142,44 @@ def test_the_command_takes_numbers(capsys, monkeypatch, request):
     assert (data["least"], data["steps"]) == ({}, {})
     assert main([*arguments[:-1], "layers"]) == 2
     assert "cannot read --number 'layers'; write --number layers=1,2,3" in capsys.readouterr().err
+
+
+def branching(way):
+    def function(x):
+        scores = x @ x.transpose(-1, -2)
+        if way(x.shape):
+            scores = torch.stack([scores, scores])
+        return scores.softmax(-1)
+
+    return function
+
+
+@pytest.mark.parametrize(
+    ("way", "bound", "wrong"),
+    [
+        (lambda shape: shape[1] > 5000, {"most": {"N": 4992}}, "<= 4992, not for N=5120,"),
+        (lambda shape: shape[1] < 100, {"least": {"N": 100}}, ">= 100, not for N=96,"),
+        (lambda shape: shape[0] * shape[1] > 30000, {"most": {"B": 6, "N": 768}}, ""),
+        (
+            lambda shape: shape[0] > 40 and shape[1] > 4000,
+            {"most": {"B": 6, "N": 768}},
+            "<= 768, not for N=800,",
+        ),
+    ],
+    ids=["large", "small", "a product", "both"],
+)
+def test_a_size_from_which_on_the_program_takes_another_way_is_refused(way, bound, wrong):
+    found = derive(branching(way), "B N 16")
+    assert {"least": found.least, "most": found.most} == {"least": {}, "most": {}} | bound
+    if wrong:
+        with pytest.raises(FormulaError) as error:
+            found.evaluate(B=2, N=int(wrong.rpartition("=")[2][:-1]))
+        assert f" holds for N {wrong} where the program takes another way; write N" in str(
+            error.value
+        )
+
+
+def test_a_size_that_the_program_does_not_take_bounds_nothing():
+    table = torch.nn.Embedding(1000, 16)
+    found = derive(lambda x: x + table.weight[: x.shape[1]], "B N 16")
+    assert (found.least, found.most) == ({}, {})
