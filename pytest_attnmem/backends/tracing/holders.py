@@ -13,6 +13,7 @@ import torch
 
 from ...errors import ProgramRefused
 from ...measurement.garbage import freeze_again, ours_frozen, unfreeze_all
+from ...measurement.held import Returned
 from ...measurement.protocol import SearchTime
 from .attributes import is_thread_local
 from .autograd_holders import edges, is_own_output
@@ -290,11 +291,9 @@ def _live() -> list[Any]:
 def _is_ours(thing: Any) -> bool:
     """Returns True for an object, a function or a frame of this package, except its kernels."""
     kind = type(thing)
-    if kind is _Node:
-        return True
     code = code_of(thing)
     if code is not None:
         return is_observer(code.co_filename)
     module = str(kind.__module__) + "."
     ours = module.startswith(_PACKAGE) and not module.startswith(_KERNELS)
-    return ours and not issubclass(kind, torch.Tensor)
+    return ours and kind is not Returned and not issubclass(kind, torch.Tensor)

@@ -27,6 +27,7 @@ import torch
 from torch.autograd.function import BackwardCFunction
 
 from ...measurement import project
+from ...measurement.held import Returned
 from .attributes import namespace_of
 
 #: The ranks of owners: the best is one that a person finds by its name alone.
@@ -82,6 +83,8 @@ def owner(thing: Any, child: Any) -> Owner | None:
         return Owner(NAMED, _short(thing))
     if kind is Context:
         return Owner(NAMED)
+    if kind is Returned:
+        return Owner(NAMED, "Measurement")
     if kind is FunctionType:
         return _function(thing, child)
     if kind is _CACHE:
