@@ -13,7 +13,7 @@ from ..measurement.protocol import BackendProtocol, watched
 from ..measurement.random_states import kept_generators
 from ..measurement.window import Window
 from ..measurement.window_stack import nothing_left_open, program_failed
-from .another_run import another_run, begin_again, kept_state, reset_item
+from .another_run import another_run, begin_again, begin_run, kept_state, reset_item
 from .fresh_fixtures import renew_fixtures
 from .named_devices import names_cuda
 from .row_writer import STOPS
@@ -145,8 +145,10 @@ class MeasuredBody:
         return error
 
     def _begin_again(self) -> None:
+        begin_again(self._item)
         renew_fixtures(self._item)
         reset_item(self._item)
+        begin_run(self._item)
 
     def _explain_nothing(self, why: str) -> None:
         """Has windows in which nothing was allocated say why the first run does not count."""
