@@ -8,7 +8,7 @@ in the call phase. A process of its own makes each session's fixtures anew.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from unittest import IsolatedAsyncioTestCase
@@ -17,12 +17,12 @@ import pytest
 
 from ..errors import AttnMemError
 from ..measurement.program_state import ProgramState
-from ..measurement.random_states import kept_generators
+from ..measurement.random_states import Generators
 from .plan import PLAN
 from .quiet_run import suppress_reporting
 
-#: Puts the generators of random numbers back as the test's first run found them.
-_GENERATORS = pytest.StashKey[Callable[[], None]]()
+#: The generators of random numbers as the test's first run found them.
+_GENERATORS = pytest.StashKey[Generators]()
 #: The state that the first run of a test with a growth contract found.
 _BEFORE = pytest.StashKey[ProgramState]()
 #: The state that the test's first run left.
@@ -47,7 +47,7 @@ def begin_run(item: pytest.Item) -> None:
     Of a test with a growth contract, the state of the program too: a run at a smaller size must not
     find the mask that the test made at its own.
     """
-    item.stash[_GENERATORS] = kept_generators()
+    item.stash[_GENERATORS] = Generators()
     if any(spec.contracts for spec, _ in item.stash[PLAN].budgets):
         item.stash[_BEFORE] = _state(item)
 
@@ -86,7 +86,7 @@ def another_run(item: pytest.Item, *, empty_caches: bool = True) -> Iterator[lis
         AttnMemError: a tensor that was changed is too large to be put back.
     """
     reset_item(item)
-    state, generators = kept_state(item), kept_generators()
+    state, generators = kept_state(item), Generators()
     try:
         begin = item.stash.get(_BEFORE, None) if empty_caches else None
         run = state.for_a_run(empty_caches=empty_caches, begin=begin)
@@ -97,7 +97,7 @@ def another_run(item: pytest.Item, *, empty_caches: bool = True) -> Iterator[lis
             finally:
                 reset_item(item)
     finally:
-        generators()
+        generators.put_back()
     if state.lost:
         raise AttnMemError(
             f"the test changes {state.lost}, which is too large to be put back after another run;"
@@ -108,7 +108,12 @@ def another_run(item: pytest.Item, *, empty_caches: bool = True) -> Iterator[lis
 def begin_again(item: pytest.Item) -> None:
     """Puts the generators back as the first run of the test found them."""
     if _GENERATORS in item.stash:
-        item.stash[_GENERATORS]()
+        item.stash[_GENERATORS].put_back()
+
+
+def first_generators(item: pytest.Item) -> Generators:
+    """Returns the generators as the first run of the test found them."""
+    return item.stash[_GENERATORS]
 
 
 def _modules(item: Any) -> Iterator[str]:

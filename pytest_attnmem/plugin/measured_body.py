@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from ..backends.registry import device_naming, lookahead, starts_again
 from ..errors import AttnMemError, ProgramRefused, StartAgain
 from ..measurement.protocol import BackendProtocol, watched
-from ..measurement.random_states import kept_generators
+from ..measurement.random_states import Generators
 from ..measurement.window import Window
 from ..measurement.window_stack import nothing_left_open, program_failed
 from .another_run import another_run, begin_again, begin_run, kept_state, reset_item
@@ -50,7 +50,7 @@ class MeasuredBody:
             yield
             return
         self._warm_up()
-        state, generators = kept_state(self._item), kept_generators()
+        state, generators = kept_state(self._item), Generators()
         for _ in range(times - 1):
             begin_again(self._item)
             self._warm_up()
@@ -59,7 +59,7 @@ class MeasuredBody:
             yield
         finally:
             state.put_back()
-            generators()
+            generators.put_back()
 
     def _warm_up(self) -> None:
         with self._plan.memory.dry_run() as regions, ExitStack() as worlds:
