@@ -55,7 +55,7 @@ class ProgramState:
         roots += [(explorer.explore(name, value), value) for name, value in values.items()]
         self._roots = [(node, root) for node, root in roots if node is not None]
         self._values = frozenset(values)
-        self._tensors = explorer.tensors
+        self._tensors, self._replaces = explorer.tensors, explorer.replaces
         room = {"cpu": _MOST_BYTES}
         with unseen():
             for node in self._tensors:
@@ -69,7 +69,7 @@ class ProgramState:
         Without ``empty_caches`` it has the caches themselves, which keep what it adds.
         """
         copies: dict[int, Any] = {}
-        for node, found in [*_walk(self._roots)]:
+        for node, found in [*_walk(self._roots)] if self._replaces else ():
             if node.kind.write is not None and node.holds_replaced:
                 items = [
                     (key, _replacement(value, copies, empty_caches))
