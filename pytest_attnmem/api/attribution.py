@@ -15,7 +15,7 @@ from ..measurement.held import Held
 from ..measurement.measurement import Measurement
 from ..measurement.program_state import ProgramState
 from ..measurement.protocol import SearchTime
-from ..measurement.random_states import kept_generators
+from ..measurement.random_states import Generators
 from ..measurement.timeline import Timeline
 from ..measurement.window_stack import unseen
 from ..units import format_size
@@ -42,12 +42,12 @@ def traced_call(
     module = getattr(fn, "__module__", "") or ""
     state = ProgramState({"fn": fn, "call": call}, [module], [primed.backend])
     with unseen():
-        generators = kept_generators()
+        generators = Generators()
         try:
             with state.for_a_run():
                 return primed.run(call, trace=True, most=most, search=SearchTime())[0]
         finally:
-            generators()
+            generators.put_back()
 
 
 def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Verdict:

@@ -26,6 +26,7 @@ class Backend(ABC):
     """The device that the backend reads, as torch names it: ``cuda:0``."""
     computes: bool = True
     """True if tensors have values on the device, for a test to look at."""
+    _fault: str | None = None
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -56,7 +57,16 @@ class Backend(ABC):
         """
         from .tracing.dispatch_tracker import Tracker
 
-        return Tracker()
+        return Tracker(self.fault_of_dispatcher)
+
+    @property
+    def fault_of_dispatcher(self) -> str:
+        """Returns why the dispatcher does not show tensors on this torch; empty if it does."""
+        if self._fault is None:
+            from .tracing.dispatch_tracker import prime
+
+            self._fault = prime()
+        return self._fault
 
     def prime(self) -> int:
         """Causes the allocations of first use; returns the bytes that stay allocated: 0."""

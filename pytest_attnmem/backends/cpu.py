@@ -83,7 +83,8 @@ class Cpu(Backend):
 
     def tracer(self) -> Recorder:
         """Returns the dispatcher's view, which also hears of memory that is of no tensor."""
-        return _HearingTracker(_EventRecorder(self._profiler(), Counter()))
+        heard = _EventRecorder(self._profiler(), Counter())
+        return _HearingTracker(self.fault_of_dispatcher, heard)
 
     def forget(self) -> None:
         """Forgets the blocks of earlier tests, so that their frees count in no later test."""
@@ -196,8 +197,8 @@ class _EventRecorder:
 class _HearingTracker(Tracker):
     """Follows tensors, and listens to the allocator for what the dispatcher does not see."""
 
-    def __init__(self, events: _EventRecorder) -> None:
-        super().__init__()
+    def __init__(self, fault: str, events: _EventRecorder) -> None:
+        super().__init__(fault)
         self._heard = events
 
     def start(self) -> None:

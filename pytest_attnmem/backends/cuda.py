@@ -115,7 +115,7 @@ class Cuda(CounterBackend):
         """Returns the allocator's own history; the dispatcher's view where torch keeps none."""
         memory = self._api.memory
         if all(hasattr(memory, name) for name in NEEDED):
-            return CudaMemoryHistory(self._index, memory)
+            return CudaMemoryHistory(self._index, memory, self.fault_of_dispatcher)
         return super().tracer()
 
     def out_of_memory(self, error: BaseException) -> str | None:

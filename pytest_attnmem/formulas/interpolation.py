@@ -211,7 +211,7 @@ def _eliminated(rows: Sequence[Sequence[int | Fraction]], columns: int) -> list[
         pivot = left[place]
         for n, row in enumerate(left):
             if n != place and row[place]:
-                left[n] = _whole(
+                left[n] = _reduced(
                     [a * pivot[place] - row[place] * b for a, b in zip(row, pivot, strict=True)]
                 )
     return left
@@ -220,6 +220,9 @@ def _eliminated(rows: Sequence[Sequence[int | Fraction]], columns: int) -> list[
 def _whole(row: Sequence[int | Fraction]) -> list[int]:
     """Returns the smallest integers with the ratios of *row*."""
     scale = lcm(*(value.denominator for value in row))
-    numbers = [value.numerator * (scale // value.denominator) for value in row]
-    common = gcd(*numbers) or 1
-    return [number // common for number in numbers]
+    return _reduced([value.numerator * (scale // value.denominator) for value in row])
+
+
+def _reduced(numbers: list[int]) -> list[int]:
+    common = gcd(*numbers)
+    return [number // common for number in numbers] if common > 1 else numbers

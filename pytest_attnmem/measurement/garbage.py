@@ -81,13 +81,15 @@ class GarbageFreezer:
         """Collects the garbage of earlier tests, before a test in ``path`` makes its fixtures."""
         if self._frozen_for != path:
             self.unfreeze()
-        if _OURS.stale:
+        thawed = _OURS.stale
+        if thawed:
             unfreeze_all()
         for name in ("last_type", "last_value", "last_traceback", "last_exc"):
             vars(sys).pop(name, None)  # pytest keeps the last failure here: it must not be frozen
         if self._freezes:
-            freeze_present()
             self._frozen_for = path
+        if self._freezes or thawed:
+            freeze_present()
         else:
             gc.collect()
 

@@ -59,7 +59,7 @@ class ProgramState:
         roots += [(explorer.explore(name, value), value) for name, value in values.items()]
         self._roots = [(node, root) for node, root in roots if node is not None]
         self._values = frozenset(values)
-        self._tensors = explorer.tensors
+        self._tensors, self._replaces = explorer.tensors, explorer.replaces
         room = {"cpu": _MOST_BYTES}
         with unseen():
             for node in self._tensors:
@@ -86,7 +86,7 @@ class ProgramState:
 
     def _replace(self, empty_caches: bool) -> None:
         copies: dict[int, Any] = {}
-        for node, found in [*_walk(self._roots)]:
+        for node, found in [*_walk(self._roots)] if self._replaces else ():
             if node.kind.write is not None and node.holds_replaced:
                 items = [
                     (key, _replacement(value, copies, empty_caches))

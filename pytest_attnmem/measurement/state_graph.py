@@ -27,6 +27,7 @@ from .state_kinds import (
     Kind,
     Node,
     Plain,
+    has_parts,
     is_replaced,
     is_tensor,
 )
@@ -54,6 +55,8 @@ class Explorer:
         self._objects: list[Any] = []
         self.tensors: list[Node] = []
         """The nodes of tensors."""
+        self.replaces = False
+        """True if a value was found that is replaced for a run."""
         self._parents: dict[int, list[Node]] = {}
 
     @property
@@ -87,7 +90,8 @@ class Explorer:
                 if known is None and depth < _DEEPEST:
                     reached = self._node(_path(node, key), child)
                 node.edges.append((key, reached or Plain(child)))
-                node.holds_replaced = node.holds_replaced or is_replaced(child)
+                if is_replaced(child):
+                    node.holds_replaced = self.replaces = True
                 if reached is not None:
                     self._parents.setdefault(reached.identity, []).append(node)
                     if known is None:
@@ -136,7 +140,8 @@ class Explorer:
         if is_tensor(value):
             return TENSOR
         if found is types.FunctionType:
-            return OF_TYPES[found] if self._own(value.__module__ or "") else None
+            own = has_parts(value) and self._own(value.__module__ or "")
+            return OF_TYPES[found] if own else None
         if issubclass(found, type):
             return CLASS if self._own(value.__module__) else None
         if issubclass(found, (*CONTAINERS, set, deque)) and len(value) > _LONGEST:

@@ -29,6 +29,8 @@ _ITERATORS: Final[tuple[type, ...]] = (
 )
 _CONTAINERS: Final = (dict, list, set, OrderedDict, deque)
 _MISSING: Final = object()
+#: Pytest's marks of a test function: no run changes them.
+_MARKS: Final = "pytestmark"
 
 
 class Kind(NamedTuple):
@@ -193,8 +195,13 @@ def _write_class(found: type, items: Items) -> None:
 
 
 def _function_parts(found: types.FunctionType) -> Items:
-    parts: Items = [*vars(found).items()]
+    parts: Items = [(name, value) for name, value in vars(found).items() if name != _MARKS]
     return [*parts, *enumerate((found.__defaults__, found.__kwdefaults__, found.__closure__))]
+
+
+def has_parts(found: types.FunctionType) -> bool:
+    """Returns True for a function with attributes, defaults or a closure, which may change."""
+    return any(value is not None for _, value in _function_parts(found))
 
 
 def _cell(found: types.CellType) -> Items:

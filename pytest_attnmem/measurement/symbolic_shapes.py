@@ -6,7 +6,7 @@ A size of 256 is N only if another run, where N is 128, has the size 128 there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -35,7 +35,7 @@ def proved(own: Measurement, sizes: Mapping[str, int], others: Sequence[Elsewher
     tensors = own.tensors
     if tensors is None or not others:
         return own
-    dims = _dimensions(tensors, sizes, others)
+    dims = _dimensions(tensors, {*tensors.at_peak, *tensors.at_end}, sizes, others)
 
     def with_dims(held: Sequence[Held], numbers: Sequence[int]) -> tuple[Held, ...]:
         pairs = zip(held, numbers, strict=True)
@@ -54,10 +54,13 @@ def product(dims: Sequence[str]) -> str:
 
 
 def _dimensions(
-    own: TracedTensors, sizes: Mapping[str, int], others: Sequence[Elsewhere]
+    own: TracedTensors,
+    wanted: Collection[int],
+    sizes: Mapping[str, int],
+    others: Sequence[Elsewhere],
 ) -> dict[int, tuple[str, ...]]:
-    """Returns the proved dimensions, by the number of the tensor's allocation."""
-    shapes = {number: held.shape for number, held in own.allocated if held.dtype}
+    """Returns the proved dimensions of the wanted tensors, by the numbers of their allocations."""
+    shapes = {n: held.shape for n, held in own.allocated if held.dtype and n in wanted}
     partners = [(other, _partners(own, other.tensors)) for other in others]
     found = {}
     for number, shape in shapes.items():

@@ -243,7 +243,7 @@ class BaselineCheck:
         formulas = forms.fit({row: measured.made.nbytes for row, measured in rows.items()})
         for (region, metric), measured in rows.items():
             try:
-                traced = runs.region(region, primed) if region else runs.whole(primed)
+                traced = runs.without_holders(region, primed)
                 held = traced.left if metric == "retained" else traced.held
             except AttnMemError:
                 held = ()

@@ -62,9 +62,15 @@ class FormFitter:
 
     def fit(self, rows: Mapping[Row, int]) -> dict[Row, Polynomial]:
         """Returns the form of each row that has one; ``rows`` has the bytes at the test's sizes."""
-        axes = {symbol: axis for symbol in self._own if (axis := self._axis(symbol, rows))}
-        if not axes or not all(axis.terms for axis in axes.values()):
-            return {}  # a form in the other symbols would hold only at this symbol's size
+        axes: dict[str, _Axis] = {}
+        for symbol in self._own:
+            if (axis := self._axis(symbol, rows)) is None:
+                continue
+            if not axis.terms:
+                return {}  # a form in the other symbols would hold only at this symbol's size
+            axes[symbol] = axis
+        if not axes:
+            return {}
         base = tuple(self._own[symbol] for symbol in axes)
         lines = tuple(
             tuple((*base[:place], size, *base[place + 1 :]) for size in axis.runs)

@@ -72,6 +72,15 @@ class TracedRuns:
         """
         return self._proved(name, self._own.region(name, primed), primed)
 
+    def without_holders(self, name: str, primed: PrimedBackend) -> Measurement:
+        """Returns the measurement of a region, or of the body; from now on nobody is searched for.
+
+        Raises:
+            AttnMemError: this run failed, or did not reach the region.
+        """
+        self._search.left = 0.0
+        return self.region(name, primed) if name else self.whole(primed)
+
     def _with_holders(self, own: Measurement, primed: PrimedBackend) -> Measurement:
         """Returns the measurement with who holds the tensors at its peak, from one more run."""
         whole = self._own.whole(primed).tensors

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,10 +14,10 @@ from ...allocator import settings_from
 from ...errors import BackendUnavailable
 from ...measurement.installed_torch import missing_rules
 from ...measurement.peak_watch import PeakWatch
-from ...measurement.protocol import Interval, Recorder, SearchTime
+from ...measurement.protocol import Interval, Recorder
 from ...profiles import DEFAULT_PROFILE, DeviceProfile, find_profile
 from ..tracing.dispatch_tracker import raised_at
-from ..tracing.holders import holders
+from ..tracing.holders import NamesHolders, holders
 from ..tracing.live_tensors import Watch
 from ..tracing.tensor_origin import Origins
 from .fake_tensor import DEVICE
@@ -139,7 +139,7 @@ class Simulated:
         return self._simulation.device.out_of_memory or f"it does not fit{raised_at(error)}"
 
 
-class _Tracing:
+class _Tracing(NamesHolders):
     """A recorder of a simulation that also finds modules and roles."""
 
     def __init__(self, simulation: Simulation) -> None:
@@ -162,12 +162,6 @@ class _Tracing:
         """Returns the number of the allocation of a live storage; None for an input's."""
         block = self._simulation.block_of(storage)
         return block.number if block is not None and block.number >= 0 else None
-
-    def holders(
-        self, numbers: Sequence[int], seconds: SearchTime, collect: bool = False
-    ) -> Mapping[int, str]:
-        """Returns who holds live tensors, by the numbers of their allocations."""
-        return holders(numbers, self.allocation_of, seconds, collect=collect)
 
     def watch(self, peak: PeakWatch) -> None:
         """Has ``peak`` see each new tensor of the device."""

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
-from types import CodeType
+from collections.abc import Iterable
 from typing import Any, Protocol
 
 from ...measurement.held import Held
-from ...measurement.project import PROJECT, standing
-from ..tracing.tensor_origin import COMMANDS, Origin, Origins, is_foreign, user_frame
+from ..tracing.tensor_origin import CallFinder, Calls, Origin, Origins, line_of
 
-#: Where an operator was called: an origin, or the codes and the places in them, innermost first.
-Line = Origin | Sequence[tuple[CodeType, int]]
+#: Where an operator was called: an origin, or what it is found from.
+Line = Origin | Calls
 
 
 class LineFinder:
-    """A finder of the program's current line, with a cache of code outside torch."""
+    """A finder of the program's current line."""
 
     def __init__(self) -> None:
-        self._standing: dict[int, tuple[CodeType, int]] = {}  # by id: the hash is slow
+        self._calls = CallFinder()
         self._origins: Origins | None = None
 
     def trace(self, origins: Origins | None) -> None:
@@ -39,21 +37,7 @@ class LineFinder:
         frame: Any = sys._getframe(depth)
         if self._origins is not None:
             return self._origins.of(frame)
-        known, lines = self._standing, []
-        while frame is not None:
-            code = frame.f_code
-            found = known.get(id(code))
-            if found is None:
-                path = code.co_filename
-                if path.startswith(COMMANDS):
-                    break
-                found = known[id(code)] = code, -1 if is_foreign(path) else standing(path)
-            if found[1] >= 0:
-                lines.append((code, frame.f_lasti))
-                if found[1] == PROJECT:
-                    break
-            frame = frame.f_back
-        return lines
+        return self._calls.of(frame)[0]
 
 
 class Role(Protocol):
@@ -89,14 +73,5 @@ def _op_name(op: Any) -> str:
 def _origin(line: Line) -> Origin:
     if isinstance(line, Origin):
         return line
-    frames = ((code.co_filename, _line_number(code, at), code.co_name) for code, at in line)
-    found = user_frame(frames)
+    found = line_of(line)
     return Origin(found.where, found.function, by=found.by)
-
-
-def _line_number(code: CodeType, instruction: int) -> int:
-    """Returns the line of an instruction, as ``frame.f_lineno`` does, which takes longer."""
-    for start, end, line in code.co_lines():
-        if start <= instruction < end and line is not None:
-            return line
-    return code.co_firstlineno

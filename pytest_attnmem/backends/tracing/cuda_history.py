@@ -9,7 +9,7 @@ is: its buffers come from no operator, and the code that Inductor generated says
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,11 +18,11 @@ import torch
 from ...measurement.held import SCRATCH_SUFFIX, Held
 from ...measurement.kept_workspaces import are_kept
 from ...measurement.peak_watch import PeakWatch
-from ...measurement.protocol import Interval, SearchTime
+from ...measurement.protocol import Interval
 from ...measurement.tensor_groups import in_module
 from ...torch_releases import minor_version
-from .dispatch_tracker import LIFT, TrackingMode, is_wrapped, name_of, prime
-from .holders import holders
+from .dispatch_tracker import LIFT, TrackingMode, is_wrapped, name_of
+from .holders import NamesHolders
 from .inductor_code import buffer_at, place_of
 from .live_tensors import LiveTensors
 from .tensor_origin import user_frame
@@ -36,11 +36,12 @@ _PRODUCTS = frozenset(
 NEEDED = ("_record_memory_history", "_snapshot", "_set_memory_metadata")
 
 
-class CudaMemoryHistory:
+class CudaMemoryHistory(NamesHolders):
     """A recorder that reads the allocator's history of one device."""
 
-    def __init__(self, index: int, memory: Any = torch.cuda.memory) -> None:
-        self._fault = prime()
+    def __init__(self, index: int, memory: Any = torch.cuda.memory, fault: str = "") -> None:
+        """``fault`` says why the dispatcher does not show tensors; empty if it does."""
+        self._fault = fault
         self._index = index
         self._memory = memory
         self._mode = _LabellingMode(memory)
@@ -72,12 +73,6 @@ class CudaMemoryHistory:
     def allocation_of(self, storage: torch.UntypedStorage) -> int | None:
         """Returns the number of the allocation of a storage that was alive at the last ``stop``."""
         return self._numbers.get(storage.data_ptr())
-
-    def holders(
-        self, numbers: Sequence[int], seconds: SearchTime, collect: bool = False
-    ) -> Mapping[int, str]:
-        """Returns who holds live tensors, by the numbers of their allocations."""
-        return holders(numbers, self.allocation_of, seconds, collect=collect)
 
     def watch(self, peak: PeakWatch) -> None:
         """Has ``peak`` see each new tensor."""

@@ -6,7 +6,7 @@ import sys
 import threading
 import traceback
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -17,11 +17,11 @@ from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mod
 
 from ...measurement.held import SAVED, Held
 from ...measurement.peak_watch import PeakWatch
-from ...measurement.protocol import Delta, Interval, SearchTime
+from ...measurement.protocol import Delta, Interval
 from ..compile_watch import EAGER, CompileWatch
 from ..started_threads import StartedThreads
 from ..tensor_subclasses import construct_past_modes
-from .holders import holders
+from .holders import NamesHolders, holders
 from .live_tensors import LiveTensors
 from .node_modules import in_backward
 from .tensor_origin import (
@@ -35,7 +35,7 @@ from .tensor_origin import (
 )
 
 
-class Tracker:
+class Tracker(NamesHolders):
     """A recorder that follows storages through the dispatcher.
 
     It sees the tensors of a program, their operators and source lines, but not the scratch inside
@@ -43,8 +43,9 @@ class Tracker:
     decide it.
     """
 
-    def __init__(self) -> None:
-        self._fault = prime()
+    def __init__(self, fault: str = "") -> None:
+        """``fault`` says why the dispatcher does not show tensors; empty if it does."""
+        self._fault = fault
         self._mode = TrackingMode()
         self._threads = StartedThreads(lambda thread: self._mode.in_thread())
         self._compiled = CompileWatch(eager=True)
@@ -67,12 +68,6 @@ class Tracker:
     def allocation_of(self, storage: torch.UntypedStorage) -> int | None:
         """Returns the number of the allocation of a live storage."""
         return self._mode.allocation_of(storage)
-
-    def holders(
-        self, numbers: Sequence[int], seconds: SearchTime, collect: bool = False
-    ) -> Mapping[int, str]:
-        """Returns who holds live tensors, by the numbers of their allocations."""
-        return holders(numbers, self.allocation_of, seconds, collect=collect)
 
     def watch(self, peak: PeakWatch) -> None:
         """Has ``peak`` see each new tensor."""
@@ -141,12 +136,12 @@ class TrackingMode(TorchDispatchMode):
         if is_wrapped(types):
             return NotImplemented
         self._origins.note(sys._getframe(1))
-        given = [*_plain((args, kwargs))]
+        given = _plain((args, kwargs))
         foreign = {} if func is LIFT else {_key(x): x.untyped_storage().nbytes() for x in given}
         if func is _INDEX_PUT and _is_gradient_of_index():
             func, args = _INDEX_PUT_IN_PLACE, (*args, True)  # unsafe=True, as autograd passes it
         out = func(*args, **(kwargs or {}))
-        made = [*_plain((out,))]
+        made = _plain((out,))
         with self._lock:
             for tensor in (*made, *given):
                 storage = tensor.untyped_storage()
@@ -259,24 +254,25 @@ def prime() -> str:
     )
 
 
-def _plain(tree: Iterable[Any]) -> Iterator[torch.Tensor]:
-    """Yields the tensors with memory in the arguments or results of an operator.
+def _plain(tree: Iterable[Any]) -> list[torch.Tensor]:
+    """Returns the tensors with memory in the arguments or results of an operator.
 
     An operator may return a tensor that holds another one, as a collective does.
 
     Operators take and return lists, tuples and dicts, so that PyTorch's search in trees of any
     types, at several times the cost, is not needed.
     """
+    found: list[torch.Tensor] = []
     for leaf in tree:
         if isinstance(leaf, torch.Tensor):
-            # A meta tensor has a size but no memory.
-            plain = leaf.layout is torch.strided and leaf.device.type != "meta"
-            if plain and not is_wrapped((type(leaf),)):
-                yield leaf
+            has_memory = leaf.layout is torch.strided and leaf.device.type != "meta"
+            if has_memory and not is_wrapped((type(leaf),)):
+                found.append(leaf)
         elif isinstance(leaf, (list, tuple)):
-            yield from _plain(leaf)
+            found += _plain(leaf)
         elif isinstance(leaf, dict):
-            yield from _plain(leaf.values())
+            found += _plain(leaf.values())
+    return found
 
 
 def _key(tensor: torch.Tensor) -> int:

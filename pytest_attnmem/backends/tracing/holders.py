@@ -13,14 +13,12 @@ import torch
 
 from ...errors import ProgramRefused
 from ...measurement.garbage import freeze_again, ours_frozen, unfreeze_all
-from ...measurement.held import Returned
 from ...measurement.protocol import SearchTime
 from .attributes import is_thread_local
 from .autograd_holders import edges, is_own_output
 from .local_variables import local_variables, running_frames
-from .owners import ALONE, INSTANCE, MODULE, NAMED, Owner, code_of, owner
+from .owners import ALONE, INSTANCE, MODULE, NAMED, Owner, is_ours, owner
 from .references import UNNAMED, Named, path, says_more
-from .tensor_origin import is_observer
 
 UNSEEN: Final = "held by something that Python cannot see"
 _OWN_OUTPUT: Final = ", in a cycle through autograd's graph"
@@ -31,8 +29,6 @@ _TENSORS, _WIDTH, _STEPS = 64, 96, 16
 _BEYOND: Final = 4
 #: The time that a collection of garbage takes, in steps of a search.
 _OF_A_COLLECTION: Final = 4
-_PACKAGE: Final = __name__.partition(".")[0] + "."
-_KERNELS: Final = _PACKAGE + "kernels."
 
 AllocationOf = Callable[[torch.UntypedStorage], "int | None"]
 
@@ -77,6 +73,20 @@ def holders(
             return _with_garbage(found, search.let_go())
         search.let_go()
         return found
+
+
+class NamesHolders:
+    """A recorder that names who holds its tensors."""
+
+    def allocation_of(self, storage: torch.UntypedStorage) -> int | None:
+        """Returns the number of the allocation of a live storage; None if it is not known."""
+        raise NotImplementedError
+
+    def holders(
+        self, numbers: Sequence[int], seconds: SearchTime, collect: bool = False
+    ) -> Mapping[int, str]:
+        """Returns who holds live tensors, by the numbers of their allocations."""
+        return holders(numbers, self.allocation_of, seconds, collect=collect)
 
 
 def _with_garbage(
@@ -264,7 +274,9 @@ class _Search:
         return new
 
     def _is_passed_by(self, thing: Any) -> bool:
-        return _is_ours(thing) or (type(thing) is FrameType and thing in self._running)
+        if type(thing) is _Node or is_ours(thing):
+            return True
+        return type(thing) is FrameType and thing in self._running
 
     def _text(self, number: int) -> str:
         found, chain = self._best[number]
@@ -286,14 +298,3 @@ def _live() -> list[Any]:
         kinds.add(kind)
         further += type.__subclasses__(kind)
     return [thing for thing in gc.get_objects() if type(thing) in kinds]
-
-
-def _is_ours(thing: Any) -> bool:
-    """Returns True for an object, a function or a frame of this package, except its kernels."""
-    kind = type(thing)
-    code = code_of(thing)
-    if code is not None:
-        return is_observer(code.co_filename)
-    module = str(kind.__module__) + "."
-    ours = module.startswith(_PACKAGE) and not module.startswith(_KERNELS)
-    return ours and kind is not Returned and not issubclass(kind, torch.Tensor)

@@ -29,6 +29,7 @@ from torch.autograd.function import BackwardCFunction
 from ...measurement import project
 from ...measurement.held import Returned
 from .attributes import namespace_of
+from .tensor_origin import is_observer
 
 #: The ranks of owners: the best is one that a person finds by its name alone.
 NAMED, INSTANCE, MODULE, LOCAL, LIBRARY, ALONE = range(6)
@@ -48,6 +49,8 @@ _DEFINITION: Final = re.compile(r"\s*(async\s+)?def\s|.*\blambda\b")
 _DECORATORS: Final = 20
 _CONTAINERS: Final = (dict, list, tuple, set, frozenset, deque)
 _CACHE: Final = functools._lru_cache_wrapper
+_PACKAGE: Final = __name__.partition(".")[0] + "."
+_KERNELS: Final = _PACKAGE + "kernels."
 SAVED_BY: Final = "saved by {}"
 
 
@@ -153,6 +156,17 @@ def code_of(thing: Any) -> CodeType | None:
     name = _CODE.get(type(thing))
     code: CodeType | None = getattr(thing, name) if name else None
     return code
+
+
+def is_ours(thing: Any) -> bool:
+    """Returns True for an object, a function or a frame of this package, except its kernels."""
+    code = code_of(thing)
+    if code is not None:
+        return is_observer(code.co_filename)
+    kind = type(thing)
+    module = str(kind.__module__) + "."
+    ours = module.startswith(_PACKAGE) and not module.startswith(_KERNELS)
+    return ours and kind is not Returned and not issubclass(kind, torch.Tensor)
 
 
 def _line(thing: Any) -> str:

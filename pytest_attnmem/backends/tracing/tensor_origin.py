@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from functools import partial
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -37,6 +37,12 @@ _CALL: CodeType = Module._wrapped_call_impl.__code__
 #: The frames around this one are of code that started a backward pass, not of its operators.
 _ENGINE: CodeType = _engine_run_backward.__code__
 
+#: What the code of a frame is, beside the standings of a program's files: torch's or ours.
+_FOREIGN, _OPTIMIZER, _COMMAND = -1, -2, -3
+
+#: The codes that called an operator and the places in them, the innermost first.
+Calls = Sequence[tuple[CodeType, int]]
+
 
 class Origin(NamedTuple):
     """The place that called an operator."""
@@ -53,10 +59,42 @@ class Origin(NamedTuple):
     """The line of a library that was called there: ``einops/_backends.py:291``."""
 
 
+class CallFinder:
+    """Finds the lines of a program that called an operator, and remembers what each code is."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[CodeType, int]] = {}  # by id: the hash is slow
+
+    def of(self, frame: FrameType | None) -> tuple[Calls, bool]:
+        """Returns the calls outside torch and this package, up to the innermost of the project.
+
+        The second value is True if one of torch's optimizers is among the calls left out.
+        """
+        known, calls, by_optimizer = self._known, list[tuple[CodeType, int]](), False
+        while frame is not None:
+            code = frame.f_code
+            found = known.get(id(code))
+            if found is None:
+                found = known[id(code)] = code, _what_is(code.co_filename)
+            what = found[1]
+            if what >= 0:
+                calls.append((code, frame.f_lasti))
+                if what == PROJECT:
+                    break
+            elif what == _COMMAND:
+                break
+            elif what == _OPTIMIZER:
+                by_optimizer = True
+            frame = frame.f_back
+        return calls, by_optimizer
+
+
 class Origins:
     """Finds origins, and remembers the paths of modules."""
 
     def __init__(self) -> None:
+        self._calls = CallFinder()
+        self._lines: dict[tuple[tuple[int, int], ...], UserFrame] = {}
         self._paths = ModulePaths()
         self._nodes = NodeModules()
 
@@ -67,9 +105,12 @@ class Origins:
     def of(self, frame: FrameType | None) -> Origin:
         """Returns the origin of the operator that the frame runs."""
         module = self._module(frame)
-        frames = [*_to_the_project(frame)]
-        found = user_frame(frames)
-        role = OPTIMIZER if any(path.startswith(_OPTIMIZERS) for path, _, _ in frames) else ""
+        calls, by_optimizer = self._calls.of(frame)
+        key = tuple([(id(code), at) for code, at in calls])
+        found = self._lines.get(key)
+        if found is None:
+            found = self._lines[key] = line_of(calls)
+        role = OPTIMIZER if by_optimizer else ""
         if module == "" and not role and in_backward():
             module = self._nodes.running()
             role = BACKWARD if module else ""
@@ -99,17 +140,12 @@ class Origins:
         return None if again else ""
 
 
-def _to_the_project(frame: FrameType | None) -> Iterator[tuple[str, int, str]]:
-    """Yields the frames from one up to the first of the project."""
-    while frame is not None:
-        code = frame.f_code
-        if code.co_filename.startswith(COMMANDS):
-            return
-        if code is not _CALL:
-            yield code.co_filename, frame.f_lineno, code.co_name
-            if not is_foreign(code.co_filename) and standing(code.co_filename) == PROJECT:
-                return
-        frame = frame.f_back
+def _what_is(path: str) -> int:
+    if path.startswith(COMMANDS):
+        return _COMMAND
+    if path.startswith(_OPTIMIZERS):
+        return _OPTIMIZER
+    return _FOREIGN if is_foreign(path) else standing(path)
 
 
 def _module_of(function: Any) -> Module | None:
@@ -151,6 +187,21 @@ def user_frame(frames: Iterable[tuple[str, int, str]]) -> UserFrame:
             break
         by = by or f"{in_library(path)}:{line}"
     return found
+
+
+def line_of(calls: Calls) -> UserFrame:
+    """Returns the line that a report shows of the calls of an operator."""
+    return user_frame(
+        (code.co_filename, _line_number(code, at), code.co_name) for code, at in calls
+    )
+
+
+def _line_number(code: CodeType, instruction: int) -> int:
+    """Returns the line of an instruction, as ``frame.f_lineno`` does while the frame lives."""
+    for start, end, line in code.co_lines():
+        if start <= instruction < end and line is not None:
+            return line
+    return code.co_firstlineno
 
 
 def is_observer(path: str) -> bool:

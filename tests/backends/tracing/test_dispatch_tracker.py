@@ -11,7 +11,7 @@ from pytest_attnmem.measurement.protocol import Delta
 
 
 def tracked(body):
-    tracker = Tracker()
+    tracker = Tracker(prime())
     tracker.start()
     body()
     return tracker.stop()
