@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
-from .protocol import BackendProtocol, noted
+from .protocol import BackendProtocol, end_run, noted
 from .stand_ins import is_cache, is_replaced
 from .state_graph import Explorer
 from .state_kinds import Items, Node
@@ -48,6 +48,8 @@ class ProgramState:
         """
         self._backends = tuple(backends)
         self._environment = dict(os.environ)
+        for backend in self._backends:
+            end_run(backend, settled=True)
         places = _reached([*modules, *(_module_of(value) for value in values.values())])
         explorer = Explorer(lambda name: places.get(name) == "own")
         roots: list[tuple[Node | None, object]] = []
@@ -122,6 +124,8 @@ class ProgramState:
             os.environ.update(self._environment)
 
     def _restore(self) -> None:
+        for backend in self._backends:
+            end_run(backend, settled=False)
         restorer = _Restorer()
         with unseen(), ExitStack() as stack:
             for backend in self._backends:

@@ -27,14 +27,18 @@ def read_tensor(found: Any) -> Items:
 def write_tensor(found: Any, items: Items) -> None:
     """Gives a tensor its gradient and its attributes.
 
-    Hooks stand in a dict, which is put back itself.
+    Hooks stand in a dict, which is put back itself. Attributes of another class than torch's are
+    left, as the class may need them.
     """
+    import torch
+
     values = {name: value for name, value in items if name not in _HOOKS}
     grad = values.pop("grad")
     if grad is not None or found.is_leaf:
         found.grad = grad
     own = vars(found)
-    own.clear()
+    if type(found) in (torch.Tensor, torch.nn.Parameter):
+        own.clear()
     own.update(values)
 
 

@@ -241,6 +241,34 @@ def test_after():
     assert suite.run("--attnmem-backend=cpu").outcomes == {"passed": 2}
 
 
+def test_tensors_from_outside_are_put_back_on_a_simulated_device(suite):
+    suite.write("""
+import pytest
+import torch
+
+MODEL, STATES, STEPS = torch.nn.Linear(4, 4), [], torch.zeros(1)
+
+class Job: optimizer = None
+
+@pytest.mark.memory_budget("O(N)")
+@pytest.mark.parametrize("N", [64])
+def test_it(N):
+    if Job.optimizer is None:
+        Job.optimizer = torch.optim.AdamW(MODEL.parameters())
+    MODEL(torch.ones(N, 4)).sum().backward()
+    Job.optimizer.step()
+    STEPS.add_(1)
+    STATES[:] = [torch.ones(N)]
+
+def test_after():
+    assert (STEPS.item(), Job.optimizer.state[MODEL.weight]["step"]) == (1, 1)
+    assert [len(state) for state in STATES] == [64]
+""")
+    ran = suite.run("--attnmem-backend=simulated:H100", "--attnmem-update=all")
+    assert ran.outcomes == {"passed": 2}
+    assert ran.outcome("test_it[64]") == "within"
+
+
 def test_a_number_that_depends_on_random_numbers_is_not_recorded(suite):
     suite.write("""
 import random
