@@ -18,6 +18,7 @@ import pytest
 from ..errors import AttnMemError
 from ..measurement.program_state import ProgramState
 from ..measurement.random_states import Generators
+from .own_folder import fill_folder, folder_aside, note_folder
 from .plan import PLAN
 from .quiet_run import suppress_reporting
 
@@ -48,6 +49,7 @@ def begin_run(item: pytest.Item) -> None:
     find the mask that the test made at its own.
     """
     item.stash[_GENERATORS] = Generators()
+    note_folder(item)
     if any(spec.contracts for spec, _ in item.stash[PLAN].budgets):
         item.stash[_BEFORE] = _state(item)
 
@@ -90,7 +92,12 @@ def another_run(item: pytest.Item, *, empty_caches: bool = True) -> Iterator[lis
     try:
         begin = item.stash.get(_BEFORE, None) if empty_caches else None
         run = state.for_a_run(empty_caches=empty_caches, begin=begin)
-        with suppress_reporting(item) as swallowed, run:
+        with (
+            suppress_reporting(item) as swallowed,
+            folder_aside(item),
+            run as others,
+            other_values(item, others),
+        ):
             begin_again(item)
             try:
                 yield swallowed
@@ -105,8 +112,22 @@ def another_run(item: pytest.Item, *, empty_caches: bool = True) -> Iterator[lis
         )
 
 
+@contextmanager
+def other_values(item: Any, others: Mapping[str, object]) -> Iterator[None]:
+    """Gives the test other values of its fixtures for a while."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in others.items():
+            patch.setitem(item.funcargs, name, value)
+            for made in item._fixtureinfo.name2fixturedefs[name][-1:]:
+                patch.setattr(made, "cached_result", (value, *made.cached_result[1:]))
+        yield
+
+
 def begin_again(item: pytest.Item) -> None:
-    """Puts the generators back as the first run of the test found them."""
+    """Puts generators and pytest's own fixtures back as the first run of the test found them."""
+    fill_folder(item)
+    if caplog := getattr(item, "funcargs", {}).get("caplog"):
+        caplog.clear()
     if _GENERATORS in item.stash:
         item.stash[_GENERATORS].put_back()
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import AttnMemError
-from ..measurement.protocol import simulation_context
+from ..measurement.protocol import end_run, simulation_context
 from ..measurement.random_states import OTHER_SEEDS
 from .another_run import begin_again, end_own_fixtures, first_generators, kept_state
 from .fresh_fixtures import made_anew, own_fixtures
@@ -147,6 +147,7 @@ def _left(item: pytest.Item, primed: PrimedBackend, last: Measurement) -> int:
     if not last.retained_bytes or last.retained_bytes < 0:
         return 0
     end_own_fixtures(item)
+    end_run(primed.backend, settled=False)
     recorder = primed.backend.gauge()
     with simulation_context(primed.backend):
         recorder.start()
