@@ -21,9 +21,9 @@ from ..errors import BudgetError
 from ..measurement import qkv_inputs
 from ..measurement.measurement import Measurement
 from ..measurement.protocol import simulation_context
-from ..measurement.window_stack import unseen
 from ..models.model_memory import ModelMemory
 from ..symbols.attention_shape import AttentionShape, Source, begun_again, gather
+from .attribution import traced_call
 from .comparison import Comparison, Ratio, Saving, judge_comparison
 from .compiled_functions import Compilations, warmup_of
 from .conclusion import Conclusions, Ending, Part, Rows, Strictness
@@ -129,14 +129,13 @@ class AttnMem(ModelCalls):
                 f" {type(fn).__name__}, perhaps the value that the function returned"
             )
         primed = self._primed(backend)
-        primed.warm_up(lambda: fn(*args, **kwargs), warmup)
-        measurement, result = primed.run(lambda: fn(*args, **kwargs))
 
-        def trace() -> Measurement:
-            with unseen():  # the window of a test around this call must not count the run
-                return primed.run(lambda: fn(*args, **kwargs), trace=True)[0]
+        def call() -> Any:
+            return fn(*args, **kwargs)
 
-        return replace(measurement, result=result, trace=trace)
+        primed.warm_up(call, warmup)
+        measurement, result = primed.run(call)
+        return replace(measurement, result=result, trace=partial(traced_call, primed, fn, call))
 
     def region(
         self,
@@ -248,8 +247,7 @@ class AttnMem(ModelCalls):
             return replace(self.measure(call, warmup=warmup, backend=backend), result=None)
 
         def traced(call: Callable[[], Any]) -> Measurement:
-            with unseen():
-                return self._primed(backend).run(call, trace=True, most=sys.maxsize)[0]
+            return traced_call(self._primed(backend), fn, call, sys.maxsize)
 
         return replace(grow(measured, fn, sizes, metric, traced), enforce=self._assert_within)
 

@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ..backends.compile_watch import EAGER
+from ..backends.primed_backend import PrimedBackend
 from ..budgets.verdict import Outcome, Verdict
 from ..errors import AttnMemError, ProgramRefused, stops
 from ..measurement.held import Held
 from ..measurement.measurement import Measurement
+from ..measurement.program_state import ProgramState
+from ..measurement.protocol import SearchTime
+from ..measurement.random_states import Generators
 from ..measurement.timeline import Timeline
+from ..measurement.window_stack import unseen
 from ..units import format_size
 
 _SECOND_RUN = "the second run"
@@ -23,6 +29,25 @@ def wanted(explain: str, verdict: Verdict) -> bool:
         return explain != "off"
     measured = verdict.measurement
     return explain == "all" and measured is not None and measured.unmeasured is None
+
+
+def traced_call(
+    primed: PrimedBackend, fn: Callable[..., Any], call: Callable[[], Any], most: int = 0
+) -> Measurement:
+    """Returns the measurement of another ``call`` of ``fn``, with the tensors and who holds them.
+
+    No window counts the call, and what it changes of the program is put back. Each ``lru_cache`` is
+    empty, as for a first call.
+    """
+    module = getattr(fn, "__module__", "") or ""
+    state = ProgramState({"fn": fn, "call": call}, [module], [primed.backend])
+    with unseen():
+        generators = Generators()
+        try:
+            with state.for_a_run():
+                return primed.run(call, trace=True, most=most, search=SearchTime())[0]
+        finally:
+            generators.put_back()
 
 
 def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Verdict:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ..errors import BackendUnavailable, ProgramRefused, StartAgain
+from ..measurement.held import Returned
 from ..measurement.measurement import Measurement
 from ..measurement.protocol import BackendProtocol, watched
 from ..measurement.timeline import MOST
@@ -55,14 +56,19 @@ class PrimedBackend:
             yield found
 
     def run(
-        self, call: Callable[[], Any], *, trace: bool = False, most: int = 0
+        self,
+        call: Callable[[], Any],
+        *,
+        trace: bool = False,
+        most: int = 0,
+        search: HolderSearch = None,
     ) -> tuple[Measurement, Any]:
         """Returns the measurement of one call, also of one that runs out of memory, and its result.
 
         With ``most``, the measurement has a timeline that lists that many tensors one by one.
         """
         try:
-            return self._complete(lambda: self._run(call, trace, most))
+            return self._complete(lambda: self._run(call, trace, most, search))
         except Exception as error:  # one that is the program's shows its line last, without pytest
             hide_own_frames(error)
             raise
@@ -89,18 +95,20 @@ class PrimedBackend:
                 raise
         return call()  # not above: an error of it would keep the frames of the first call
 
-    def _run(self, call: Callable[[], Any], trace: bool, most: int) -> tuple[Measurement, Any]:
-        result = opened = None
+    def _run(
+        self, call: Callable[[], Any], trace: bool, most: int, search: HolderSearch
+    ) -> tuple[Measurement, Any]:
+        returned, opened = Returned(None), None
         try:
             # Reserved bytes count from an empty cache; the other metrics do not depend on it.
-            with self.window("reserved", trace=trace, most=most) as opened:
-                result = call()
+            with self.window("reserved", trace=trace, most=most, search=search) as opened:
+                returned.result = call()
         except BaseException:
             if opened is None or opened.out_of_memory is None:
                 raise
         if opened is None or opened.measurement is None:
             raise RuntimeError("a window ended without a measurement")
-        return opened.measurement, result
+        return opened.measurement, returned.result
 
 
 def open_primed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 #: The end of the operator's name where an allocation is its scratch, for people to read.
 SCRATCH_SUFFIX: Final = " (scratch)"
@@ -11,6 +11,13 @@ SCRATCH_SUFFIX: Final = " (scratch)"
 WORKSPACE_SUFFIX: Final = " workspace"
 #: The roles of tensors of modules that a backward pass made, or freed.
 BACKWARD, SAVED = "backward", "saved"
+
+
+@dataclass(eq=False)
+class Returned:
+    """What a measured call returned: alive at its end, as ``Measurement.result``."""
+
+    result: Any
 
 
 @dataclass(frozen=True, slots=True)

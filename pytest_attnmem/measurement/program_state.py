@@ -41,8 +41,12 @@ class ProgramState:
         values: Mapping[str, object],
         modules: Iterable[str] = (),
         backends: Iterable[BackendProtocol] = (),
+        before: ProgramState | None = None,
     ) -> None:
-        """The program begins in *modules*; *backends* must know of tensors that are made anew."""
+        """The program begins in *modules*; *backends* must know of tensors that are made anew.
+
+        If runs begin with the state *before*, they do not free what was made since: it is held.
+        """
         self._backends = tuple(backends)
         self._environment = dict(os.environ)
         places = _reached([*modules, *(_module_of(value) for value in values.values())])
@@ -60,14 +64,27 @@ class ProgramState:
         with unseen():
             for node in self._tensors:
                 keep_data(node, room)
-        explorer.release()
+        self._known: frozenset[int] = explorer.release(None if before is None else before._known)
 
     @contextmanager
-    def for_a_run(self, *, empty_caches: bool = True) -> Iterator[None]:
+    def for_a_run(
+        self, *, empty_caches: bool = True, begin: ProgramState | None = None
+    ) -> Iterator[None]:
         """Gives a run empty caches of ``lru_cache`` and copies of iterators, then puts all back.
 
-        Without ``empty_caches`` it has the caches themselves, which keep what it adds.
+        Without ``empty_caches`` it has the caches themselves, which keep what it adds. With
+        *begin*, the run begins with that state, but for the environment: a run in a world of
+        another size has variables of its own.
         """
+        if begin is not None:
+            begin._restore()
+        (begin or self)._replace(empty_caches)
+        try:
+            yield
+        finally:
+            self.put_back()
+
+    def _replace(self, empty_caches: bool) -> None:
         copies: dict[int, Any] = {}
         for node, found in [*_walk(self._roots)] if self._replaces else ():
             if node.kind.write is not None and node.holds_replaced:
@@ -76,10 +93,6 @@ class ProgramState:
                     for key, value in node.kind.read(found)
                 ]
                 node.kind.write(found, items)
-        try:
-            yield
-        finally:
-            self.put_back()
 
     def put_values_back(self, names: Collection[str]) -> None:
         """Puts the values of these names back, and what they lead to."""
@@ -90,15 +103,18 @@ class ProgramState:
 
     def put_back(self) -> None:
         """Puts the state back, as it was when it was kept."""
+        self._restore()
+        if dict(os.environ) != self._environment:
+            os.environ.clear()
+            os.environ.update(self._environment)
+
+    def _restore(self) -> None:
         restorer = _Restorer()
         with unseen(), ExitStack() as stack:
             for backend in self._backends:
                 stack.enter_context(noted(backend))
             for node, root in self._roots:
                 restorer.restored(node, root)
-        if dict(os.environ) != self._environment:
-            os.environ.clear()
-            os.environ.update(self._environment)
 
     @property
     def lost(self) -> str:

@@ -5,33 +5,58 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
-from typing import Any
+from typing import Any, Final, NamedTuple
+
+#: Other seeds than a program has.
+OTHER_SEEDS: Final = (74_205_661, 90_317_543)
 
 
-def kept_generators() -> Callable[[], None]:
-    """Returns a function that puts the generators of Python, NumPy and torch back.
+class _Generator(NamedTuple):
+    read: Callable[[], Any]
+    write: Callable[[Any], object]
+    seed: Callable[[int], object]
 
-    Generators of a device are among them once the program has used it.
+
+class Generators:
+    """The generators of Python, NumPy and torch, with their states.
+
+    Those of a device are among them once the program has used it.
     """
-    kept = [*_states()]
 
-    def put_back() -> None:
-        for restore in kept:
-            restore()
+    def __init__(self) -> None:
+        self._kept = [(found, found.read()) for found in _generators()]
 
-    return put_back
+    def put_back(self) -> None:
+        """Puts all generators back as they were."""
+        for found, state in self._kept:
+            found.write(state)
+
+    @property
+    def have_moved(self) -> bool:
+        """Returns True if a number was drawn since."""
+        return any(_plain(found.read()) != _plain(state) for found, state in self._kept)
+
+    def seed(self, number: int) -> None:
+        """Seeds all generators."""
+        for found, _ in self._kept:
+            found.seed(number)
 
 
-def _states() -> Iterator[Callable[[], object]]:
-    yield partial(random.setstate, random.getstate())
-    numpy: Any = sys.modules.get("numpy.random")
-    if numpy is not None:
-        yield partial(numpy.set_state, numpy.get_state())
+def _generators() -> Iterator[_Generator]:
+    yield _Generator(random.getstate, random.setstate, random.seed)
+    if (numpy := sys.modules.get("numpy")) is not None:
+        found: Any = numpy.random  # which NumPy imports on first use
+        yield _Generator(found.get_state, found.set_state, found.seed)
     torch: Any = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "get_rng_state"):
         return
-    yield partial(torch.set_rng_state, torch.get_rng_state())
-    if torch.cuda.is_initialized():
-        for generator in torch.cuda.default_generators:
-            yield partial(generator.set_state, generator.get_state())
+    devices = torch.cuda.default_generators if torch.cuda.is_initialized() else ()
+    for one in (torch.default_generator, *devices):
+        yield _Generator(one.get_state, one.set_state, one.manual_seed)
+
+
+def _plain(state: Any) -> Any:
+    """Returns a state as numbers that compare."""
+    if isinstance(state, tuple):
+        return tuple(map(_plain, state))
+    return state.tolist() if hasattr(state, "tolist") else state

@@ -12,7 +12,7 @@ import sys
 import types
 import weakref
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 from .state_kinds import (
@@ -98,8 +98,11 @@ class Explorer:
                         waiting.append((reached, child, depth + 1))
         return found
 
-    def release(self) -> None:
-        """Lets go of what leads to a tensor whose data is copied."""
+    def release(self, among: Collection[int] | None = None) -> frozenset[int]:
+        """Lets go of what leads to a tensor whose data is copied; returns who was found.
+
+        With *among*, only of these objects.
+        """
         waiting = [node for node in self.tensors if node.extra is not None]
         while waiting:
             node = waiting.pop()
@@ -107,6 +110,8 @@ class Explorer:
                 node.leads_to_tensor = True
                 waiting += self._parents.get(node.identity, ())
         for node in self._nodes.values():
+            if among is not None and node.identity not in among:
+                continue
             if node.leads_to_tensor and node.kind.make is not None:
                 try:
                     node.weak = weakref.ref(node.strong)
@@ -114,6 +119,7 @@ class Explorer:
                     node.weak = None
                 node.strong = None
         self._objects.clear()
+        return frozenset(self._nodes)
 
     def _node(self, name: str, value: Any, kind: Kind | None = None) -> Node | None:
         kind = kind or self._kind(value)

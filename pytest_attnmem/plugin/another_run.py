@@ -8,7 +8,7 @@ in the call phase. A process of its own makes each session's fixtures anew.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from unittest import IsolatedAsyncioTestCase
@@ -17,12 +17,14 @@ import pytest
 
 from ..errors import AttnMemError
 from ..measurement.program_state import ProgramState
-from ..measurement.random_states import kept_generators
+from ..measurement.random_states import Generators
 from .plan import PLAN
 from .quiet_run import suppress_reporting
 
-#: Puts the generators of random numbers back as the test's first run found them.
-_BEFORE = pytest.StashKey[Callable[[], None]]()
+#: The generators of random numbers as the test's first run found them.
+_GENERATORS = pytest.StashKey[Generators]()
+#: The state that the first run of a test with a growth contract found.
+_BEFORE = pytest.StashKey[ProgramState]()
 #: The state that the test's first run left.
 _AFTER = pytest.StashKey[ProgramState]()
 
@@ -40,48 +42,62 @@ def reset_item(item: pytest.Item) -> None:
 
 
 def begin_run(item: pytest.Item) -> None:
-    """Keeps the generators as they are before the first run of the test."""
-    item.stash[_BEFORE] = kept_generators()
+    """Keeps the generators as they are before the first run of the test.
+
+    Of a test with a growth contract, the state of the program too: a run at a smaller size must not
+    find the mask that the test made at its own.
+    """
+    item.stash[_GENERATORS] = Generators()
+    if any(spec.contracts for spec, _ in item.stash[PLAN].budgets):
+        item.stash[_BEFORE] = _state(item)
 
 
 def kept_state(item: pytest.Item) -> ProgramState:
     """Returns the state that the first run of the test left; it is kept on the first call."""
     if _AFTER not in item.stash:
-        used = {id(primed): primed.backend for _, primed in item.stash[PLAN].budgets}
-        modules = [name for name in _modules(item) if name]
-        item.stash[_AFTER] = ProgramState(fixture_values(item), modules, used.values())
+        item.stash[_AFTER] = _state(item, item.stash.get(_BEFORE, None))
     return item.stash[_AFTER]
 
 
+def _state(item: pytest.Item, before: ProgramState | None = None) -> ProgramState:
+    used = {id(primed): primed.backend for _, primed in item.stash[PLAN].budgets}
+    modules = [name for name in _modules(item) if name]
+    return ProgramState(fixture_values(item), modules, used.values(), before)
+
+
 def forget_state(item: pytest.Item) -> None:
-    """Lets go of the state, before the fixtures of the test end."""
-    if _BEFORE in item.stash:
-        del item.stash[_BEFORE]
-    if _AFTER in item.stash:
-        del item.stash[_AFTER]
+    """Lets go of the states, before the fixtures of the test end."""
+    if _GENERATORS in item.stash:
+        del item.stash[_GENERATORS]
+    for key in (_BEFORE, _AFTER):
+        if key in item.stash:
+            del item.stash[key]
 
 
 @contextmanager
 def another_run(item: pytest.Item, *, empty_caches: bool = True) -> Iterator[list[BaseException]]:
     """Runs the body as the first run began, and puts back what it changes; reports nothing.
 
-    With ``empty_caches``, each ``lru_cache`` is empty, as in a first run. Yields the errors of
-    subtests, which do not end the test.
+    With ``empty_caches``, each ``lru_cache`` is empty, as in a first run; under a growth contract,
+    the run finds what the first run found. Yields the errors of subtests, which do not end the
+    test.
 
     Raises:
         AttnMemError: a tensor that was changed is too large to be put back.
     """
     reset_item(item)
-    state, generators = kept_state(item), kept_generators()
+    state, generators = kept_state(item), Generators()
     try:
-        with suppress_reporting(item) as swallowed, state.for_a_run(empty_caches=empty_caches):
+        begin = item.stash.get(_BEFORE, None) if empty_caches else None
+        run = state.for_a_run(empty_caches=empty_caches, begin=begin)
+        with suppress_reporting(item) as swallowed, run:
             begin_again(item)
             try:
                 yield swallowed
             finally:
                 reset_item(item)
     finally:
-        generators()
+        generators.put_back()
     if state.lost:
         raise AttnMemError(
             f"the test changes {state.lost}, which is too large to be put back after another run;"
@@ -91,8 +107,13 @@ def another_run(item: pytest.Item, *, empty_caches: bool = True) -> Iterator[lis
 
 def begin_again(item: pytest.Item) -> None:
     """Puts the generators back as the first run of the test found them."""
-    if _BEFORE in item.stash:
-        item.stash[_BEFORE]()
+    if _GENERATORS in item.stash:
+        item.stash[_GENERATORS].put_back()
+
+
+def first_generators(item: pytest.Item) -> Generators:
+    """Returns the generators as the first run of the test found them."""
+    return item.stash[_GENERATORS]
 
 
 def _modules(item: Any) -> Iterator[str]:

@@ -80,7 +80,7 @@ class BaselineCheck:
         entry = measured.entry if measured else None
         over = verdict is not None and verdict.outcome is Outcome.OVER
         if measured is not None and measured.unsettled and not over and (bare or entry):
-            return self._unsettled(part, measured, measurement, budget)
+            return self._unsettled(part.name, measured, measurement, budget)
         if measured is None or entry is None or over:
             if verdict is None:
                 return self._unmeasured(part.name, budget, measurement)
@@ -113,12 +113,11 @@ class BaselineCheck:
         return measured.state is not State.SAME
 
     def _unsettled(
-        self, part: Part, measured: Measured, measurement: Measurement, budget: Budget
+        self, region: str, measured: Measured, measurement: Measurement, budget: Budget
     ) -> Verdict:
         """Returns ``not enforced``, with what outlived a run; the number is not recorded."""
-        self._numbers.by_row.pop((part.name, budget.metric), None)
-        reason = f"{measured.unsettled}{left_by(self._item, part.primed, part.name)}"
-        return not_enforced(reason, Obstacle.NOT_REPEATED, measurement, budget)
+        self._numbers.by_row.pop((region, budget.metric), None)
+        return not_enforced(measured.unsettled, Obstacle.NOT_REPEATED, measurement, budget)
 
     def _unmeasured(self, region: str, budget: Budget, measurement: Measurement) -> Verdict | None:
         """Returns ``not enforced`` for a region without a limit whose entry met no number."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pytest
 
@@ -20,12 +20,15 @@ from ..budgets.verdict import Outcome, Verdict
 from ..errors import AttnMemError
 from ..measurement.measurement import Measurement
 from ..units import format_size
+from .left_behind import left_by
 
 if TYPE_CHECKING:
     from ..api.conclusion import Part
     from ..backends.primed_backend import PrimedBackend
     from .fitted_forms import Row
     from .settled_runs import Settled
+
+_BY_CHANCE: Final = "depends on random numbers; seed them in the test, or in a fixture of its scope"
 
 #: Runs the test until a run repeats; takes the first run by region, and a number of CPU threads.
 Repeat = Callable[["PrimedBackend", Mapping[str, Measurement], int], "Settled"]
@@ -159,8 +162,10 @@ class BaselineNumbers:
             why = f": {error}"
         value = None if again is None else again.value(metric)
         if again is None or value is None:
-            unsettled = f"depends on what ran before{why}"
-            measured = replace(measured, unsettled=unsettled)
+            left = left_by(self._item, primed, region)
+            measured = replace(measured, unsettled=f"depends on what ran before{why}{left}")
+        elif found and found.by_chance:
+            measured = replace(measured, unsettled=_BY_CHANCE)
         else:
             more = (first.value(metric) or 0) - value
             note = _note(more, first) if more else ""

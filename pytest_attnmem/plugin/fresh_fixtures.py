@@ -113,6 +113,12 @@ def _value(request: pytest.FixtureRequest, name: str) -> object:
         raise BudgetError(f"the fixture {name!r} raised {shown(error, 160)}") from error
 
 
+def own_fixtures(item: Any) -> list[str]:
+    """Returns the fixtures of the user's whose scope is the test, in the order they were made."""
+    made = getattr(getattr(item, "_request", None), "_fixture_defs", {})
+    return [name for name, fixture in made.items() if is_made_anew(fixture)]
+
+
 def is_made_anew(fixture: Any) -> bool:
     """Returns True for a fixture of the user's whose scope is the test."""
     module = getattr(fixture.func, "__module__", None) or ""

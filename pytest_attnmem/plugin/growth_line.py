@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from itertools import chain, islice
@@ -71,32 +72,52 @@ class GrowthLine:
         elif judged.answer is Answer.BROKEN and not judged.terms:  # one more size may give a fit
             growth = self._with_parts(growth, contract, whole=True)
         elif judged.answer is Answer.KEPT:
-            self._check_odd_size(contract.degree(self._symbol))
+            return self._at_odd_size(contract) or growth
         return growth
 
-    def _check_odd_size(self, degree: int) -> None:
+    def _at_odd_size(self, contract: Contract) -> Growth | None:
         """Checks that a size that no block divides takes no branch of its own.
 
-        All other sizes are multiples. A remainder may be padded, which doubles memory at most.
+        All other sizes are multiples. A remainder may be padded, which doubles memory at most. The
+        size is a larger one if the test takes it: a mask of the longest sequence so far may have
+        been there for all others. Returns the growth of what is filled again, if that breaks the
+        contract.
 
         Raises:
             Unclear: it needs more than twice the memory, over the allowed power of the size.
         """
-        odd = self._size - 1
-        if odd in self._by_size or odd < ODD or self._size not in self._by_size:
-            return
-        own = self._by_size[self._size].nbytes
-        try:
-            there = self._runs.run({self._symbol: odd}).nbytes
-        except AttnMemError:  # sizes must divide
-            return
+        if self._size not in self._by_size:
+            return None
+        own, degree = self._by_size[self._size], contract.degree(self._symbol)
+        for odd in (self._size + 1, self._size - 1):
+            if odd in self._by_size or odd < ODD:
+                return None
+            with suppress(AttnMemError):  # sizes must divide, or are too large
+                there = self._runs.run({self._symbol: odd})
+                break
+        else:
+            return None
         rates = [Fraction(run.nbytes, n**degree) for n, run in self._by_size.items()]
-        if Fraction(there, odd**degree) > 2 * max(rates):
-            raise Unclear(
-                f"{self._runs.metric} is {format_size(there)} at {self._symbol}={odd} and"
-                f" {format_size(own)} at {self._symbol}={self._size}: another branch, most likely,"
-                " so sizes cannot tell how it grows"
-            )
+        if Fraction(there.nbytes, odd**degree) <= 2 * max(rates):
+            return None
+        if there.retained > 0 >= own.retained:
+            filled = self._filled_again(odd, there)
+            answer = filled.judge(contract).answer
+            if answer is Answer.BROKEN:
+                return filled
+            if answer is Answer.KEPT and len({*filled.peaks.values()}) > 1:  # else a capacity
+                return None
+        raise Unclear(
+            f"{self._runs.metric} is {format_size(there.nbytes)} at {self._symbol}={odd} and"
+            f" {format_size(own.nbytes)} at {self._symbol}={self._size}: another branch, most"
+            " likely, so sizes cannot tell how it grows"
+        )
+
+    def _filled_again(self, size: int, run: Run) -> Growth:
+        """Returns the growth over the sizes from *size* on, which find nothing filled."""
+        self._by_size = {size: run}
+        self._run_while_possible(range(size + 1, size + ENOUGH + 2))
+        return self._growth()
 
     def _with_more_sizes(self, beyond: Iterable[int]) -> Growth:
         self._run_while_possible(beyond)

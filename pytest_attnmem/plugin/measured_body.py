@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 from ..backends.registry import device_naming, lookahead, starts_again
 from ..errors import AttnMemError, ProgramRefused, StartAgain
 from ..measurement.protocol import BackendProtocol, watched
-from ..measurement.random_states import kept_generators
+from ..measurement.random_states import Generators
 from ..measurement.window import Window
 from ..measurement.window_stack import nothing_left_open, program_failed
-from .another_run import another_run, begin_again, kept_state, reset_item
+from .another_run import another_run, begin_again, begin_run, kept_state, reset_item
 from .fresh_fixtures import renew_fixtures
 from .named_devices import names_cuda
 from .row_writer import STOPS
@@ -50,7 +50,7 @@ class MeasuredBody:
             yield
             return
         self._warm_up()
-        state, generators = kept_state(self._item), kept_generators()
+        state, generators = kept_state(self._item), Generators()
         for _ in range(times - 1):
             begin_again(self._item)
             self._warm_up()
@@ -59,7 +59,7 @@ class MeasuredBody:
             yield
         finally:
             state.put_back()
-            generators()
+            generators.put_back()
 
     def _warm_up(self) -> None:
         with self._plan.memory.dry_run() as regions, ExitStack() as worlds:
@@ -145,8 +145,10 @@ class MeasuredBody:
         return error
 
     def _begin_again(self) -> None:
+        begin_again(self._item)
         renew_fixtures(self._item)
         reset_item(self._item)
+        begin_run(self._item)
 
     def _explain_nothing(self, why: str) -> None:
         """Has windows in which nothing was allocated say why the first run does not count."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..errors import AttnMemError
 from ..measurement.protocol import simulation_context
-from .another_run import end_own_fixtures, kept_state
+from ..measurement.random_states import OTHER_SEEDS
+from .another_run import begin_again, end_own_fixtures, first_generators, kept_state
+from .fresh_fixtures import made_anew, own_fixtures
 from .plan import PLAN
 from .size_sweep import SizedRun, SizeSweep
 
@@ -30,10 +33,12 @@ class Settled(NamedTuple):
     """None if no two runs in a row need the same memory."""
     left: int
     """The bytes that each run leaves behind; they outlive the test."""
+    by_chance: bool = False
+    """True if a run with other random numbers needs other memory."""
 
 
 class RepeatedRuns:
-    """Runs a test once for all of its rows until a run repeats."""
+    """Runs a test once for all of its rows until a run repeats, then with other random numbers."""
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
@@ -42,10 +47,10 @@ class RepeatedRuns:
     def __call__(
         self, primed: PrimedBackend, first: Mapping[str, Measurement], threads: int
     ) -> Settled:
-        """Returns what :func:`settle` does."""
+        """Returns what :func:`settle` does, with ``chance``."""
         which = primed.backend.name, threads
         if which not in self._found:
-            self._found[which] = settle(self._item, primed, first, threads)
+            self._found[which] = settle(self._item, primed, first, threads, chance=True)
         return self._found[which]
 
 
@@ -54,22 +59,26 @@ def settle(
     primed: PrimedBackend,
     first: Mapping[str, Measurement],
     threads: int = 0,
+    *,
+    chance: bool = False,
 ) -> Settled:
     """Returns the run that repeats, if any of a few does.
 
     *first* is the test's first run, its body by "" and its regions by name. One more run is enough
     if it repeats the first and both left nothing behind. The runs have that many *threads* of the
-    CPU; 0 leaves their number alone.
+    CPU; 0 leaves their number alone. With *chance*, further runs have other random numbers, if the
+    first drew any.
 
     Raises:
         AttnMemError: the test does not run again.
     """
     sweep = SizeSweep(item, item.stash[PLAN].memory, primed, {})
+    chance = chance and first_generators(item).have_moved
     alike = more = False
     with _threads(threads), sweep.at({}) as run:
         before = run(False, False)
         if _alike(first, before.measurements) and not before.measurements[""].retained_bytes:
-            return Settled(before, 0)
+            return Settled(before, 0, chance and _by_chance(item, sweep, run, before))
         for _ in range(_MOST - 1):
             end_own_fixtures(item)
             again = run(False, False)
@@ -78,8 +87,35 @@ def settle(
             before = again
             if alike:
                 break
+        by_chance = alike and chance and _by_chance(item, sweep, run, before)
         left = _left(item, primed, before.measurements[""]) if more else 0
-    return Settled(before if alike else None, left)
+    return Settled(before if alike else None, left, by_chance)
+
+
+def _by_chance(
+    item: pytest.Item, sweep: SizeSweep, run: Callable[[bool, bool], SizedRun], before: SizedRun
+) -> bool:
+    """Returns True if runs with other random numbers need other memory than the run *before*.
+
+    They may not if a fixture seeds the generators: then it is made anew.
+    """
+    generators = first_generators(item)
+    sweep.begin = lambda _: None
+    try:
+        for fixtures in ([], own_fixtures(item)):
+            unlike = False
+            for seed in OTHER_SEEDS:
+                end_own_fixtures(item)
+                generators.seed(seed)
+                with made_anew(item, fixtures):
+                    unlike |= not _alike(before.measurements, run(False, False).measurements)
+            if not unlike:
+                return False
+    except AttnMemError:  # as where a check of values fails
+        return False
+    finally:
+        sweep.begin = begin_again
+    return True
 
 
 @contextmanager

@@ -54,6 +54,8 @@ class SizeSweep:
         self._arguments = names
         self.warmup = item.stash[PLAN].warmup
         """The number of runs at a size before the measured one."""
+        self.begin: Callable[[pytest.Item], None] = begin_again
+        """Puts the generators of random numbers back before each run."""
 
     @property
     def upward(self) -> bool:
@@ -128,7 +130,7 @@ class SizeSweep:
         trace: bool,
     ) -> SizedRun:
         opened = None
-        begin_again(self._item)
+        self.begin(self._item)
         with self._memory.dry_run(arguments=arguments(self._item)) as regions:
             try:
                 reset_item(self._item)

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from pytest_attnmem.measurement.program_state import ProgramState
-from pytest_attnmem.measurement.random_states import kept_generators
+from pytest_attnmem.measurement.random_states import Generators
 
 NAME = "program_of_state"
 SOURCE = """
@@ -194,10 +194,17 @@ def test_generators_are_put_back():
     def drawn():
         return random.random(), numpy.random.rand(), torch.rand(1).item()
 
-    put_back = kept_generators()
+    kept = Generators()
+    assert not kept.have_moved
     first = drawn()
-    put_back()
+    assert kept.have_moved
+    kept.put_back()
+    assert not kept.have_moved
     assert drawn() == first
+    kept.seed(1)
+    seeded = drawn()
+    kept.seed(1)
+    assert drawn() == seeded != first
 
 
 def test_containers_of_c_are_made_anew_with_what_they_need():

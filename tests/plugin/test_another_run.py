@@ -184,6 +184,39 @@ def test_it():
     assert not (suite.path / "attnmem-baseline.json").exists()
 
 
+def test_a_number_that_depends_on_random_numbers_is_not_recorded(suite):
+    suite.write("""
+import random
+import pytest
+import torch
+
+@pytest.fixture
+def seeded(): random.seed(0), torch.manual_seed(0)
+
+def test_of_python(): torch.ones(random.randint(1, 9999))
+
+def test_of_torch():
+    x = torch.randn(64, 64)
+    x[x > 0]
+
+def test_seeded(seeded): torch.ones(random.randint(1, 9999)), torch.randn(64, 64).relu().nonzero()
+
+def test_of_values_alone(): torch.randn(64)
+""")
+    ran = suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
+    refused = (
+        "not enforced: depends on random numbers; seed them in the test, or in a fixture of its"
+    )
+    for test in ("test_of_python", "test_of_torch"):
+        assert ran.outcome(test).startswith(refused)
+    ran = suite.run("--attnmem-backend=cpu")
+    assert [row["nodeid"].partition("::")[2] for row in ran.rows] == [
+        "test_of_values_alone",
+        "test_seeded",
+    ]
+    assert {row["baseline_state"] for row in ran.rows} == {"same"}
+
+
 def test_an_entry_of_another_number_of_threads_is_compared(suite, monkeypatch):
     import torch
 

@@ -102,3 +102,45 @@ def test_it(N):
 """)
     ran = suite.run("--attnmem-backend=cpu")
     assert ran.report("test_it[64]")[0].startswith("each run leaves +256 B: ones at")
+
+
+def test_what_the_longest_run_so_far_keeps_counts_too(suite):
+    suite.write("""
+import pytest
+import torch
+
+class Rows:
+    mask = None
+    def __call__(self, n):
+        if self.mask is None or len(self.mask) < n:
+            self.mask = torch.ones(n, n)
+        return self.mask[:n, 0] + torch.ones(n)
+
+SHARED = Rows()
+
+@pytest.fixture
+def rows(): return Rows()
+
+@pytest.mark.memory_budget("O(N)")
+@pytest.mark.parametrize("N", [64])
+def test_own(rows, N): rows(N)
+
+@pytest.mark.memory_budget("O(N)")
+@pytest.mark.parametrize("N", [64])
+def test_makes(N): SHARED(N)
+
+@pytest.mark.memory_budget("O(N)")
+@pytest.mark.parametrize("N", [64])
+def test_finds(N): SHARED(N)
+
+@pytest.mark.memory_budget("O(N^2)")
+@pytest.mark.parametrize("N", [64])
+def test_kept(rows, N): rows(N)
+
+def test_after(): assert SHARED.mask.shape == (64, 64)
+""")
+    ran = suite.run("--attnmem-backend=cpu")
+    assert [row["outcome"] for row in ran.rows] == ["over", "within", "over", "over"]
+    assert ran.outcomes == {"passed": 2, "failed": 3}
+    for test in ("test_own[64]", "test_makes[64]", "test_finds[64]"):
+        assert ran.report(test)[0].startswith("peak grows as 4*N^2")

@@ -65,3 +65,33 @@ def test_who_holds(pytester, backend):
     found = [[one.get("holder", "") for one in row["held"]] for row in rows]
     outputs = {f"Loop.outputs[{place}]" for place in range(3)}
     assert all(outputs <= {*holders} for holders in found)
+
+
+def test_who_holds_what_a_call_left(pytester):
+    unfreeze_all()
+    pytester.makepyfile(
+        test_it="""
+        import random
+        import torch
+
+        KEPT = []
+        fresh = random.Random(0)
+        NUMBERS = [fresh.random(), fresh.random()]
+
+        def call(n):
+            KEPT.append((random.random(), torch.ones(n)))
+            return {"past": [torch.zeros(n), torch.empty(0)]}
+
+        def test_call(attnmem):
+            random.seed(0)
+            try:
+                attnmem.check(attnmem.measure(call, 1024), "1 KiB", metric="retained")
+            finally:
+                assert len(KEPT) == 1
+                assert [KEPT[0][0], random.random()] == NUMBERS
+        """
+    )
+    text = pytester.runpytest_inprocess("--attnmem-backend", "cpu").stdout.str()
+    assert "held by test_it.KEPT[1][1]" in text
+    assert 'held by Measurement.result["past"][0]' in text
+    assert "AssertionError" not in text

@@ -27,6 +27,7 @@ import torch
 from torch.autograd.function import BackwardCFunction
 
 from ...measurement import project
+from ...measurement.held import Returned
 from .attributes import namespace_of
 from .tensor_origin import is_observer
 
@@ -85,6 +86,8 @@ def owner(thing: Any, child: Any) -> Owner | None:
         return Owner(NAMED, _short(thing))
     if kind is Context:
         return Owner(NAMED)
+    if kind is Returned:
+        return Owner(NAMED, "Measurement")
     if kind is FunctionType:
         return _function(thing, child)
     if kind is _CACHE:
@@ -163,7 +166,7 @@ def is_ours(thing: Any) -> bool:
     kind = type(thing)
     module = str(kind.__module__) + "."
     ours = module.startswith(_PACKAGE) and not module.startswith(_KERNELS)
-    return ours and not issubclass(kind, torch.Tensor)
+    return ours and kind is not Returned and not issubclass(kind, torch.Tensor)
 
 
 def _line(thing: Any) -> str:
