@@ -17,6 +17,7 @@ import pytest
 from _pytest.pytester import SysModulesSnapshot
 
 import pytest_attnmem
+from pytest_attnmem.measurement import project
 from pytest_attnmem.measurement.garbage import freeze_present
 from pytest_attnmem.measurement.measurement import Measurement
 
@@ -166,6 +167,15 @@ def seen() -> Measurement:
 def _quick_collections() -> None:
     """Freeze what earlier tests left: collecting it before each window takes 0.1 s otherwise."""
     freeze_present()
+
+
+@pytest.fixture
+def project_root() -> Iterator[None]:
+    """Take ``/srv/repo`` for the folder of the project."""
+    before = project._PROJECT.root
+    project.set_root(Path("/srv/repo"))
+    yield
+    project.set_root(Path(before) if before else None)
 
 
 @pytest.fixture(scope="module")

@@ -55,6 +55,7 @@ ALLOWED_STATE = frozenset(
         ("measurement/project.py", "_PROJECT"),  # the rootdir of this process
         ("backends/simulated/known_calls.py", "_DEVICES"),  # facts of torch and of a device
         ("backends/simulated/patched.py", "_VALUES"),  # of PyTorch's attributes
+        ("backends/simulated/composite_ops.py", "_LATEST"),  # of what PyTorch's dispatcher has
         ("backends/simulated/generators.py", "_OWNERS"),  # weak, as generators outlive a session
     }
 )

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from ..budgets.tolerance import NONE, Tolerance
 from ..units import format_distinct, format_size
-from .torch_version import nearest, split, threads_of, with_threads
+from .torch_version import nearest, split, threads_of, with_one_thread
 
 #: The start of the reason of a budget that lacks only an entry: the number itself was measured.
 NO_ENTRY: Final = "no baseline entry"
@@ -116,8 +116,8 @@ class Baseline:
         """
         if key in self.entries or threads_of(key.environment) == 0:
             return None
-        place = with_threads(key.environment, 1)
-        alike = [one for one in self.elsewhere(key) if with_threads(one, 1) == place]
+        place = with_one_thread(key.environment)
+        alike = [one for one in self.elsewhere(key) if with_one_thread(one) == place]
         return min((key._replace(environment=one) for one in alike), default=None)
 
     def keeps_versions(self, environment: str) -> bool:

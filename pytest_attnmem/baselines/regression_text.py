@@ -67,7 +67,7 @@ def difference(
         return at_peak._replace(
             text=f"{at_peak.text}; at the moment of the baseline nothing changed"
         )
-    return Difference(_moved(held, traced, there, before))
+    return Difference(_moved(traced, there, before))
 
 
 def _at_peak(change: str, grown: int, held: Sequence[Held], before: Known) -> Difference:
@@ -107,9 +107,7 @@ def _shared(held: Iterable[Held], before: Known) -> int:
     return sum(one.nbytes * min(count, before.counts[one]) for one, count in now.items())
 
 
-def _moved(
-    held: Sequence[Held], traced: TracedTensors, there: Sequence[Held], before: Known
-) -> str:
+def _moved(traced: TracedTensors, there: Sequence[Held], before: Known) -> str:
     """Returns the text of a peak that moved: its new moment, and what changed at the old one."""
     numbers = dict(traced.allocated)
     last = numbers.get(max(traced.at_peak, default=-1))

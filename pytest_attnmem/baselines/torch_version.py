@@ -27,9 +27,9 @@ def threads_of(environment: str) -> int:
     return int(found[1]) if found else 0
 
 
-def with_threads(environment: str, threads: int) -> str:
-    """Returns the environment with another number of threads."""
-    return _THREADS.sub(f"cpu threads{threads}", environment)
+def with_one_thread(environment: str) -> str:
+    """Returns the environment with one thread of the CPU."""
+    return _THREADS.sub("cpu threads1", environment)
 
 
 def named(version: str) -> str:
@@ -43,13 +43,13 @@ def nearest(environment: str, others: Iterable[str]) -> str | None:
     The newest older version comes first, then the oldest newer version; an unknown version counts
     as the oldest.
     """
-    place, version = split(with_threads(environment, 1))
+    place, version = split(with_one_thread(environment))
     if not version:
         return None
     alike = sorted(
         (_number(split(other)[1]), other)
         for other in others
-        if other != environment and split(with_threads(other, 1))[0] == place
+        if other != environment and split(with_one_thread(other))[0] == place
     )
     older = [other for number, other in alike if number <= _number(version)]
     return older[-1] if older else alike[0][1] if alike else None

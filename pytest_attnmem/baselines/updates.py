@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from .entries import Entries, Key, side_by_side
-from .torch_version import nearest, split, with_threads
+from .torch_version import nearest, split, with_one_thread
 
 
 def with_all(entries: Entries, measured: Entries) -> Entries:
@@ -51,7 +51,7 @@ def _replaced(entries: Entries, measured: Entries) -> list[Key]:
     }
     replaced = []
     for key in entries:
-        environment = with_threads(key.environment, 1)  # measured with one thread from now on
+        environment = with_one_thread(key.environment)  # measured with one thread from now on
         if environment != key.environment and key._replace(environment=environment) in measured:
             replaced.append(key)
             continue

@@ -148,10 +148,12 @@ def _padded_to(
     block: int, symbol: str, sizes: Sequence[int], values: Sequence[int]
 ) -> Polynomial | None:
     for degree in (1, 2):
+        if len(sizes) < degree + 2 + CONFIRMING:  # too few to determine the factors
+            return None
         rows = [
             [*(size**power for power in range(degree + 1)), -(-size // block)] for size in sizes
         ]
-        factors = solution(rows, values) if rows else None
+        factors = solution(rows, values)
         if factors is not None and determined(rows):
             powers = [Polynomial.atom(symbol).power(power) for power in range(degree + 1)]
             return weighted([*powers, Polynomial.atom(f"ceil({symbol}/{block})")], factors)

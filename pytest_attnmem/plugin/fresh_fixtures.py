@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -28,6 +29,12 @@ def _empty(folder: Path) -> None:
             entry.unlink()
 
 
+def _forget_warnings(found: pytest.WarningsRecorder) -> None:
+    found.clear()
+    with warnings.catch_warnings():  # each line that has warned may warn again
+        pass
+
+
 #: What a run leaves in pytest's own fixtures, by name, and what takes it back.
 _RESETS: Final[Mapping[str, Callable[[Any], object]]] = MappingProxyType(
     {
@@ -37,7 +44,7 @@ _RESETS: Final[Mapping[str, Callable[[Any], object]]] = MappingProxyType(
             ("capsys", "capfd", "capsysbinary", "capfdbinary"), lambda found: found.readouterr()
         ),
         "caplog": lambda found: found.clear(),
-        "recwarn": lambda found: found.clear(),
+        "recwarn": _forget_warnings,
         "monkeypatch": lambda patches: patches.undo(),
     }
 )

@@ -10,7 +10,7 @@ from itertools import chain, islice
 
 from ..budgets.growth_contract import Contract
 from ..budgets.growth_fit import Growth
-from ..budgets.growth_judgement import Answer
+from ..budgets.growth_judgement import Answer, Judgement
 from ..budgets.sizes_to_try import ENOUGH, ODD, closer, elsewhere, larger, others
 from ..errors import AttnMemError, BudgetError
 from ..measurement.below_peak import unchanging
@@ -62,9 +62,11 @@ class GrowthLine:
         judged = growth.judge(contract)
         if judged.answer is not Answer.KEPT and not judged.terms:  # a few sizes may bend by chance
             growth = self._with_more_sizes(beyond)
-        unclear = growth.judge(contract).answer is Answer.UNKNOWN
-        growth = self._with_parts(growth, contract, whole=unclear)
-        judged = growth.judge(contract)
+            judged = growth.judge(contract)
+        unclear = judged.answer is Answer.UNKNOWN
+        growth = self._with_parts(growth, contract, whole=unclear, judged=judged)
+        if growth.beneath is not None:
+            judged = growth.judge(contract)
         if judged.answer is Answer.UNKNOWN:
             growth = self._with_parts(self._with_more_sizes(beyond), contract, whole=True)
         elif judged.answer is Answer.BROKEN and not judged.terms:  # one more size may give a fit
@@ -242,12 +244,20 @@ class GrowthLine:
             {self._symbol: sizes}, peaks, self._runs.metric, self._runs.formula_bytes(runs)
         )
 
-    def _with_parts(self, growth: Growth, contract: Contract, *, whole: bool = False) -> Growth:
+    def _with_parts(
+        self,
+        growth: Growth,
+        contract: Contract,
+        *,
+        whole: bool = False,
+        judged: Judgement | None = None,
+    ) -> Growth:
         """Returns *growth* with the tensors beneath its peak, unless the peak breaks the contract.
 
         Runs under a tracker take time: the test's own size is among them only if ``whole``.
+        *judged* is the answer on the peak, where it is known.
         """
-        answer = replace(growth, beneath=None).judge(contract).answer
+        answer = (judged or replace(growth, beneath=None).judge(contract)).answer
         if answer is Answer.BROKEN:
             return growth
         traced = {size: run for size, run in self._by_size.items() if run.traced is not None}

@@ -199,14 +199,14 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
         plan = plan_or_fail(item, session)
     if plan is None:
-        return (yield from _unplanned(item, session))
+        return (yield from _unplanned(item))
     from .call_phase import CallPhase
     from .row_writer import RowWriter
 
     return (yield from CallPhase(item, plan, RowWriter(item)).run())
 
 
-def _unplanned(item: pytest.Item, session: Session) -> Generator[None, object, object]:
+def _unplanned(item: pytest.Item) -> Generator[None, object, object]:
     """Runs a body without a budget, which may still request our fixtures by name and measure."""
     result: object = None
     error: BaseException | None = None

@@ -74,13 +74,6 @@ class SizeSweep:
             raise BudgetError(f"{name}={shown(size)} is not a size to vary")
         return size
 
-    def has_size(self, symbol: str) -> bool:
-        """Returns True if the test's own argument is a size, and not None for a default."""
-        try:
-            return self.size(symbol) > 0
-        except BudgetError:
-            return False
-
     def run_at(
         self, sizes: Mapping[str, int], *, evidence: bool = False, trace: bool = False
     ) -> SizedRun:
@@ -105,24 +98,19 @@ class SizeSweep:
         """
         other = {self._arguments[symbol]: size for symbol, size in sizes.items()}
         with another_run(self._item) as swallowed, given(self._item, other):
-            run = partial(self._run, sizes, swallowed)
+            run_once = partial(self._run, sizes, swallowed)
+
+            def run(evidence: bool, trace: bool) -> SizedRun:
+                try:
+                    return run_once(evidence, trace)
+                except StartAgain:
+                    return run_once(evidence, trace)
+
             for _ in range(self.warmup):
                 run(False, False)
             yield run
 
     def _run(
-        self,
-        sizes: Mapping[str, int],
-        swallowed: Sequence[BaseException],
-        evidence: bool,
-        trace: bool,
-    ) -> SizedRun:
-        try:
-            return self._run_once(sizes, swallowed, evidence, trace)
-        except StartAgain:
-            return self._run_once(sizes, swallowed, evidence, trace)
-
-    def _run_once(
         self,
         sizes: Mapping[str, int],
         swallowed: Sequence[BaseException],

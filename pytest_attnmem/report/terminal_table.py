@@ -31,10 +31,6 @@ class _Column(NamedTuple):
     def width(self) -> int:
         return max(map(len, [self.head, *self.texts]))
 
-    @property
-    def says_nothing(self) -> bool:
-        return not any(self.texts)
-
 
 _GAP: Final = 2  # between columns
 #: The fewest characters of a test's name, for which other columns are left out.

@@ -10,14 +10,7 @@ from pytest_attnmem.measurement import project
 from pytest_attnmem.measurement.project import LIBRARY, OUTSIDE, PROJECT, in_library, standing
 
 STANDARD = sysconfig.get_path("stdlib")
-
-
-@pytest.fixture(autouse=True)
-def root():
-    before = project._PROJECT.root
-    project.set_root(Path("/srv/repo"))
-    yield
-    project.set_root(Path(before) if before else None)
+pytestmark = pytest.mark.usefixtures("project_root")
 
 
 @pytest.mark.parametrize(

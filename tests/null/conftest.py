@@ -40,6 +40,20 @@ def cuda_build():
         pytest.skip(str(error))
 
 
+@pytest.fixture
+def measured_on_null():
+    """Returns a function that runs a table of ``tests`` on the null device, in one process."""
+
+    def measure(table):
+        attnmem = [sys.executable, "-m", "pytest_attnmem.cli", "run", "--device", "H100", "--"]
+        program = [sys.executable, table.__file__, "null:H100"]
+        return subprocess.run(
+            [*attnmem, *program], capture_output=True, text=True, timeout=300, check=False
+        )
+
+    return measure
+
+
 @pytest.fixture(scope="session")
 def templates():
     """Returns a function that returns the :mod:`template` process of some devices."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch._prims_common import suggest_memory_format
@@ -55,6 +55,15 @@ _AVOIDED_OPS: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (_aten.trace_backward.default, (_aten.index_fill.int_Tensor,)),
     (_aten.isclose.default, (_aten.bitwise_and.Tensor,)),
 )
+
+
+class _Latest:
+    ops: CompositeOps | None = None
+    """The replacements that are registered, above all others."""
+
+
+#: Of the process, as the registrations are.
+_LATEST: Final = _Latest()
 
 
 def _layer(src: Any, *_: Any, **__: Any) -> Any:
@@ -133,12 +142,18 @@ class CompositeOps:
         """Returns patches of PyTorch's Python code, by owner and name."""
         return weight_patches(self._unknown_scratch)
 
-    def install(self) -> Library:
-        """Registers the replacements for CUDA fakes, until the library is destroyed."""
+    def install(self) -> Callable[[], None]:
+        """Registers the replacements for CUDA fakes; returns what takes them away again.
+
+        A session has some outside windows too; those of a window on another device take their
+        place, and those of a window on the same device are there already.
+        """
+        before = _LATEST.ops
+        if before is self:
+            return lambda: None
         library = Library("aten", "IMPL")
 
         def put(op: str, run: Callable[..., Any], key: str) -> None:
-            # A session has some outside windows too; those of a window take their place.
             library.impl(op.removeprefix("aten::"), run, key, allow_override=True)
 
         with warnings.catch_warnings():
@@ -158,7 +173,13 @@ class CompositeOps:
             for name in CUDA_KERNELS:
                 if not torch._C._dispatch_has_kernel_for_dispatch_key(name, "CUDA"):
                     put(name, _launched, "CUDA")
-        return library
+        _LATEST.ops = self
+
+        def remove() -> None:
+            library._destroy()
+            _LATEST.ops = before
+
+        return remove
 
     def _in_place(self, op: Any, avoided: tuple[Any, ...]) -> Callable[..., Any]:
         def run(*args: Any, **kwargs: Any) -> Any:

@@ -53,7 +53,7 @@ class Outside:
         function_mode: SimulatedFunctionMode,
         torch_cuda: TorchCuda,
         storage_patches: Callable[[], Patches],
-        install: Callable[[], Library],
+        install: Callable[[], Callable[[], None]],
     ) -> None:
         self.programs: list[tuple[Placement, FakeConverter]] = []
         """The placement and the fakes of each simulation of the session."""
@@ -64,7 +64,7 @@ class Outside:
         self._torch_cuda = torch_cuda
         self._storage_patches = storage_patches
         self._install = install
-        self._composites: Library | None = None
+        self._remove_composites: Callable[[], None] | None = None
         self._kernels: Library | None = None
         self._autocast = Autocast()
         self._patches = ExitStack()
@@ -83,16 +83,16 @@ class Outside:
             warnings.simplefilter("ignore")  # about CUDA's kernels, overridden on purpose
             for name in _FACTORIES:
                 self._kernels.impl(name, self._kernel(name), "CUDA", allow_override=True)
-        self._composites = self._install()
+        self._remove_composites = self._install()
         self._patch()
 
     def exit(self) -> None:
         """Hides the device again."""
-        if self._kernels is not None and self._composites is not None:
+        if self._kernels is not None and self._remove_composites is not None:
             self._patches.close()
-            self._composites._destroy()
+            self._remove_composites()
             self._kernels._destroy()
-            self._kernels = self._composites = None
+            self._kernels = self._remove_composites = None
 
     def settle(self, *, drop: bool = False) -> None:
         """Ends a run: tensors from outside become what its windows made of them, or ``drop`` it."""

@@ -53,6 +53,8 @@ class _Values:
     def __init__(self) -> None:
         self._installed: dict[Key, Any] = {}
         """The value of each attribute before it was ever replaced."""
+        self._of_torch: set[Key] = set()
+        """The attributes whose value was no program's then."""
         self.lost: defaultdict[Key, list[Any]] = defaultdict(list)
         """Values that a program replaced meanwhile: it may put them back."""
 
@@ -62,8 +64,11 @@ class _Values:
         for key, value in patches.items():
             before = _value(key)
             installed = self._installed.setdefault(key, before)
-            if _is_programs(before):
-                continue
+            if before is not installed or key not in self._of_torch:
+                if _is_programs(before):
+                    continue
+                if before is installed:
+                    self._of_torch.add(key)
             if _has(self.lost.get(key, ()), before):
                 before = installed
             set_here.append((key, value, before))

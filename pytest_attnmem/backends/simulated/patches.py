@@ -69,7 +69,7 @@ def patched_torch(
     with ExitStack() as stack:
         stack.callback(function_mode.moved_buffers.leave)
         stack.enter_context(patched(patches))
-        stack.callback(composite_ops.install()._destroy)
+        stack.callback(composite_ops.install())
         stack.enter_context(composite_ops.forward_formulas.followed())
         stack.callback(autocast.restore)
         autocast.follow()

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from pytest_attnmem.backends.tracing.tensor_origin import user_frame
-from pytest_attnmem.measurement import project
 
 TORCH = (f"{Path(torch.__file__).parent}/functional.py", 7, "einsum")
 EINOPS = ("/env/site-packages/einops/_backends.py", 291, "einsum")
@@ -14,13 +13,7 @@ SHARED = ("/srv/shared/ops.py", 5, "product")
 ATTENTION = ("/srv/repo/attn.py", 41, "attend")
 TEST = ("/srv/repo/test_attn.py", 9, "test_attend")
 
-
-@pytest.fixture(autouse=True)
-def _root():
-    before = project._PROJECT.root
-    project.set_root(Path("/srv/repo"))
-    yield
-    project.set_root(Path(before) if before else None)
+pytestmark = pytest.mark.usefixtures("project_root")
 
 
 @pytest.mark.parametrize(
