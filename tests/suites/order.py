@@ -26,13 +26,13 @@ PAGE = ROOT / "docs" / "reference" / "order.md"
 #: The tests that run alone.
 SAMPLE = 50
 #: The runs without the plugin that tell whether tests end otherwise by themselves.
-BARE = 5
+BARE = 8
 HEAD = """\
 # Any order: the tests of other projects with one baseline
 
 `make order` records a baseline of the tests of other projects on the CPU with `--attnmem-update
-all`, and runs the unchanged tests again: twice as they are, three times in random order, {sample}
-of them alone, by two workers, and half of them. This page is made of the results in
+all`, and runs the unchanged tests again: twice as they are, three times in random order, up to
+{sample} of them alone, by two workers, and half of them. This page is made of the results in
 `tests/data/suites/order`.
 
 - *entries*: rows of the update that have a number. *refused*: rows that have none, though the test
