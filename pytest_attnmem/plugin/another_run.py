@@ -24,7 +24,7 @@ from .quiet_run import suppress_reporting
 
 #: The generators of random numbers as the test's first run found them.
 _GENERATORS = pytest.StashKey[Generators]()
-#: The state that the first run of a test with a growth contract found.
+#: The state that the first run found, of a test whose other runs must find it too.
 _BEFORE = pytest.StashKey[ProgramState]()
 #: The state that the test's first run left.
 _AFTER = pytest.StashKey[ProgramState]()
@@ -46,18 +46,21 @@ def begin_run(item: pytest.Item) -> None:
     """Keeps the generators as they are before the first run of the test.
 
     Of a test with a growth contract, the state of the program too: a run at a smaller size must not
-    find the mask that the test made at its own.
+    find the mask that the test made at its own. Likewise of one whose retained bytes have a limit,
+    as a second run does not leave again what the first left.
     """
     item.stash[_GENERATORS] = Generators()
     note_folder(item)
-    if any(spec.contracts for spec, _ in item.stash[PLAN].budgets):
+    if any(spec.contracts or spec.metric == "retained" for spec, _ in item.stash[PLAN].budgets):
         item.stash[_BEFORE] = _state(item)
 
 
 def kept_state(item: pytest.Item) -> ProgramState:
     """Returns the state that the first run of the test left; it is kept on the first call."""
     if _AFTER not in item.stash:
-        item.stash[_AFTER] = _state(item, item.stash.get(_BEFORE, None))
+        # The measured run itself follows a warm-up, and may free what that left.
+        before = None if item.stash[PLAN].warmup else item.stash.get(_BEFORE, None)
+        item.stash[_AFTER] = _state(item, before)
     return item.stash[_AFTER]
 
 
@@ -80,9 +83,8 @@ def forget_state(item: pytest.Item) -> None:
 def another_run(item: pytest.Item, *, empty_caches: bool = True) -> Iterator[list[BaseException]]:
     """Runs the body as the first run began, and puts back what it changes; reports nothing.
 
-    With ``empty_caches``, each ``lru_cache`` is empty, as in a first run; under a growth contract,
-    the run finds what the first run found. Yields the errors of subtests, which do not end the
-    test.
+    With ``empty_caches``, each ``lru_cache`` is empty, as in a first run; the run finds what the
+    first run found, where that is kept. Yields the errors of subtests, which do not end the test.
 
     Raises:
         AttnMemError: a tensor that was changed is too large to be put back.

@@ -147,6 +147,39 @@ def test_a_cache_that_a_test_fills_is_named_and_is_no_regression(suite):
     assert row["reason"].startswith("same, +4.0 KiB filled once: tril at test_suite.py:7")
 
 
+def test_what_a_fixture_of_the_test_fills_counts_each_time(suite):
+    source = """
+import pytest
+import torch
+
+class Rows:
+    mask = None
+    def __call__(self, x):
+        if MASKS and self.mask is None:
+            self.mask = torch.ones(64, 64)
+        return (x @ x).sum()
+
+@pytest.fixture
+def rows(): return Rows()
+
+class TestRows:
+    @pytest.fixture(autouse=True)
+    def made(self): self.steps = []
+
+    def test_it(self, rows):
+        self.steps.append(rows(torch.ones(8, 8, requires_grad=True)))
+        assert len(self.steps) == 1
+"""
+    suite.write(source.replace("MASKS", "False"))
+    suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
+    (row,) = suite.run("--attnmem-backend=cpu").rows
+    assert (row["reason"], row["peak_bytes"]) == ("", row["baseline_bytes"])
+    suite.write(source.replace("MASKS", "True"))
+    ran = suite.run("--attnmem-backend=cpu")
+    assert ran.outcomes == {"failed": 1}
+    assert ran.report("TestRows.test_it")[0].startswith("peak 16.5 KiB is 16.0 KiB over its")
+
+
 def test_a_leak_is_a_regression(suite):
     source = """
 import torch
