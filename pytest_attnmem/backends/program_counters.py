@@ -206,7 +206,8 @@ class ProgramCounters:
         return dict(_flat(self._kept[_READS[0]](device), ()))
 
     def _shown(self, device: int) -> dict[str, Any]:
-        release_inputs()
+        if not any(found.is_ours for found in self._devices.values()):  # else we read, in a reset
+            release_inputs()
         found, nested = self._device(device), self._kept[_READS[0]](device)
         numbers = dict(_flat(nested, ()))
         return _nested(nested, (), lambda path: found.number(path, numbers))

@@ -88,3 +88,21 @@ seen = measure(program, backend="null")
 answer(levels, seen.peak_bytes)
 """
     assert under(script) == ([3 * 4 * 1024 * 64, 0], 4)
+
+
+def test_reads_of_a_watch_for_resets_end_no_interval(under):
+    """As those of ``attnmem run``: each interval would begin with a reset, which reads again."""
+    script = """
+import torch
+from pytest_attnmem import measure, qkv
+from pytest_attnmem.backends.null.program_peaks import ProgramPeaks
+def program():
+    q, k, v = qkv(1, 1, 64, 64, device="cuda")
+    return q + k
+measure(program, backend="null")
+ProgramPeaks().watch()
+reset = torch._C._cuda_resetPeakMemoryStats
+peaks = [measure(program, backend="null").peak_bytes for _ in range(3)]
+answer(peaks, torch._C._cuda_resetPeakMemoryStats is reset)
+"""
+    assert under(script) == ([4 * 64 * 64] * 3, True)
