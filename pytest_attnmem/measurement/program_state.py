@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
+from .process_state import ProcessState
 from .protocol import BackendProtocol, end_run, noted
 from .stand_ins import is_cache, is_replaced
 from .state_graph import Explorer
@@ -47,7 +48,7 @@ class ProgramState:
         If runs begin with the state *before*, they do not free what was made since: it is held.
         """
         self._backends = tuple(backends)
-        self._environment = dict(os.environ)
+        self._process = ProcessState()
         for backend in self._backends:
             end_run(backend, settled=True)
         places = _reached([*modules, *(_module_of(value) for value in values.values())])
@@ -119,9 +120,7 @@ class ProgramState:
     def put_back(self) -> None:
         """Puts the state back, as it was when it was kept."""
         self._restore()
-        if dict(os.environ) != self._environment:
-            os.environ.clear()
-            os.environ.update(self._environment)
+        self._process.put_back()
 
     def _restore(self) -> None:
         for backend in self._backends:

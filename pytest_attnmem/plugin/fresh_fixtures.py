@@ -84,12 +84,16 @@ def renew_fixtures(item: pytest.Item) -> None:
         ) from error
 
 
+class NotMadeAnew(BudgetError):
+    """A fixture that was made once cannot be made beside that, such as one that takes a port."""
+
+
 @contextmanager
 def made_anew(item: Any, names: Sequence[str]) -> Iterator[None]:
     """Makes fixtures of the test a second time, beside the first; ends the second at the exit.
 
     Raises:
-        BudgetError: one of them cannot be made.
+        NotMadeAnew: one of them cannot be made, or raises an error at its end.
     """
     if not names:
         yield
@@ -124,7 +128,7 @@ def _as_budget_error(name: str) -> Iterator[None]:
     try:
         yield
     except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
-        raise BudgetError(f"the fixture {name!r} raised {shown(error, 160)}") from error
+        raise NotMadeAnew(f"the fixture {name!r} raised {shown(error, 160)}") from error
 
 
 def own_fixtures(item: Any) -> list[str]:

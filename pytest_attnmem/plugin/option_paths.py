@@ -41,7 +41,8 @@ def check_rootdir(config: pytest.Config, options: Collection[str]) -> None:
         option, value = spaced[0]
         raise AttnMemError(
             f"{option} {value}: pytest takes a path after a space for one of tests, and would run"
-            f" with {_shown(*found)}, not with {_shown(*meant)}; write {option}={value}"
+            f" with {_shown(*found)}, not with {_shown(*meant)}; write"
+            f" {shlex.quote(f'{option}={value}')}"
         )
 
 

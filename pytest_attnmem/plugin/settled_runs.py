@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +13,7 @@ from ..errors import AttnMemError
 from ..measurement.protocol import end_run, simulation_context
 from ..measurement.random_states import OTHER_SEEDS
 from .another_run import begin_again, end_own_fixtures, first_generators, kept_state
-from .fresh_fixtures import made_anew, own_fixtures
+from .fresh_fixtures import NotMadeAnew, made_anew, own_fixtures
 from .plan import PLAN
 from .size_sweep import SizedRun, SizeSweep
 
@@ -77,8 +77,12 @@ def settle(
     chance = chance and first_generators(item).have_moved
     alike = more = False
     with _threads(threads), sweep.at({}) as run:
-        fresh = partial(_with_own_fixtures, item, partial(run, False, False))
-        before = fresh()
+        fresh = partial(_with_fixtures, item, own_fixtures(item), partial(run, False, False))
+        try:
+            before = fresh()
+        except NotMadeAnew:
+            fresh = partial(_with_fixtures, item, [], partial(run, False, False))
+            before = fresh()
         if _alike(first, before.measurements) and not before.measurements[""].retained_bytes:
             return Settled(before, 0, chance and _by_chance(item, sweep, fresh, before))
         for _ in range(_MOST - 1):
@@ -93,12 +97,12 @@ def settle(
     return Settled(before if alike else None, left, by_chance)
 
 
-def _with_own_fixtures(item: pytest.Item, run: Callable[[], SizedRun]) -> SizedRun:
-    """Returns a run with fixtures of its own, where their scope is the test: a session makes them
-    anew for each run, and what they fill, they fill each time.
-    """
+def _with_fixtures(
+    item: pytest.Item, names: Sequence[str], run: Callable[[], SizedRun]
+) -> SizedRun:
+    """Returns a run with fixtures made anew: in a session they fill the same each time."""
     end_own_fixtures(item)
-    with made_anew(item, own_fixtures(item)):
+    with made_anew(item, names):
         return run()
 
 

@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import logging
 import os
 import random
 import sys
@@ -209,12 +210,16 @@ def test_what_a_run_imports_stays(program):
     assert not hasattr(program, "text")
 
 
-def test_the_environment_is_put_back(monkeypatch):
+def test_the_process_is_put_back(monkeypatch):
     monkeypatch.setenv("ATTNMEM_STATE", "before")
+    path, logger = [*sys.path], logging.getLogger("attnmem.state")
     state = ProgramState({}, [NAME])
     with state.for_a_run():
         os.environ["ATTNMEM_STATE"] = "after"
+        sys.path.append("after")
+        logger.addHandler(logging.NullHandler())
     assert os.environ["ATTNMEM_STATE"] == "before"
+    assert (sys.path, logger.handlers) == (path, [])
 
 
 def test_generators_are_put_back():

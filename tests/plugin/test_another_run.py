@@ -180,6 +180,28 @@ class TestRows:
     assert ran.report("TestRows.test_it")[0].startswith("peak 16.5 KiB is 16.0 KiB over its")
 
 
+def test_a_fixture_that_cannot_be_made_twice_stays_as_it_is(suite):
+    suite.write("""
+import pytest
+import torch
+
+KEPT = []
+
+@pytest.fixture
+def port(tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "port"
+    path.touch(exist_ok=False)
+    yield path
+    path.unlink()
+
+def test_it(port):
+    KEPT[:] = [torch.ones(64)]
+    assert port.exists()
+""")
+    ran = suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
+    assert (ran.outcomes, ran.outcome("test_it")) == ({"passed": 1}, "within")
+
+
 def test_a_leak_is_a_regression(suite):
     source = """
 import torch

@@ -11,7 +11,7 @@ PATHS = [option for option in OPTIONS if option.kind in ("path", "directory")]
 def outside(suite, tmp_path_factory):
     """A folder that has no ini file, nor has one above it that the suite's folder has."""
     suite.write("def test_it(): pass")
-    return tmp_path_factory.mktemp("outside")
+    return tmp_path_factory.mktemp("outside of it")
 
 
 def named(option, folder):
@@ -30,7 +30,7 @@ def test_a_path_that_moves_the_rootdir_is_refused(suite, outside, option):
     (line, *_) = ran.result.errlines
     assert line.startswith(f"ERROR: {option.flag} {path}: pytest takes a path after a space for")
     assert f"and no ini file, not with rootdir {suite.path} and pytest.ini of {suite.path}" in line
-    assert line.endswith(f"; write {option.flag}={path}")
+    assert line.endswith(f"; write '{option.flag}={path}'")
     assert suite.run(f"{option.flag}={path}", json_file=None).outcomes == {"passed": 1}
 
 
