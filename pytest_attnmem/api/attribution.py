@@ -164,6 +164,8 @@ class _Difference:
     measured: int
     traced: int
     at_end: bool
+    left: int = 0
+    """The bytes that the first run left and the second did not: it found them."""
 
     @property
     def held_note(self) -> str:
@@ -180,6 +182,12 @@ class _Difference:
         if self.measured <= self.traced:
             return ""
         nbytes = format_size(self.measured - self.traced)
+        if self.left > 0:
+            of_them = format_size(min(self.left, self.measured - self.traced))
+            return (
+                f"and {nbytes} that {run} did not account for: {of_them} of them are filled once,"
+                " as a cache is; warmup=1 leaves them out"
+            )
         if self.at_end:
             return (
                 f"and {nbytes} that {run} did not keep: state of first use, most likely;"
@@ -200,4 +208,5 @@ def _difference(measured: Measurement, traced: Measurement, at_end: bool) -> _Di
     first, second = measured.value(metric), traced.value(metric)
     if first is None or second is None:
         return _Difference(0, 0, at_end)
-    return _Difference(first, second, at_end)
+    left = 0 if at_end else (measured.retained_bytes or 0) - (traced.retained_bytes or 0)
+    return _Difference(first, second, at_end, left)

@@ -6,19 +6,18 @@ a model. The next test must find what one run of the test leaves, and not what f
 
 from __future__ import annotations
 
-import copy
-import functools
 import os
 import sys
 import sysconfig
 import types
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
-from .protocol import BackendProtocol, noted
+from .protocol import BackendProtocol, end_run, noted
+from .stand_ins import is_cache, is_replaced
 from .state_graph import Explorer
-from .state_kinds import Items, Node, is_replaced
+from .state_kinds import Items, Node
 from .tensor_data import is_lost, keep_data, write_data
 from .window_stack import unseen
 
@@ -49,6 +48,8 @@ class ProgramState:
         """
         self._backends = tuple(backends)
         self._environment = dict(os.environ)
+        for backend in self._backends:
+            end_run(backend, settled=True)
         places = _reached([*modules, *(_module_of(value) for value in values.values())])
         explorer = Explorer(lambda name: places.get(name) == "own")
         roots: list[tuple[Node | None, object]] = []
@@ -59,6 +60,11 @@ class ProgramState:
         roots += [(explorer.explore(name, value), value) for name, value in values.items()]
         self._roots = [(node, root) for node, root in roots if node is not None]
         self._values = frozenset(values)
+        self._replaced = {
+            name: (value, explorer.stand_in(name, value))
+            for name, value in values.items()
+            if is_replaced(value)
+        }
         self._tensors, self._replaces = explorer.tensors, explorer.replaces
         room = {"cpu": _MOST_BYTES}
         with unseen():
@@ -69,30 +75,39 @@ class ProgramState:
     @contextmanager
     def for_a_run(
         self, *, empty_caches: bool = True, begin: ProgramState | None = None
-    ) -> Iterator[None]:
+    ) -> Iterator[Mapping[str, object]]:
         """Gives a run empty caches of ``lru_cache`` and copies of iterators, then puts all back.
 
         Without ``empty_caches`` it has the caches themselves, which keep what it adds. With
         *begin*, the run begins with that state, but for the environment: a run in a world of
-        another size has variables of its own.
+        another size has variables of its own. Yields what stands in for values, by name.
         """
         if begin is not None:
             begin._restore()
-        (begin or self)._replace(empty_caches)
         try:
-            yield
+            yield (begin or self)._replace(empty_caches)
         finally:
             self.put_back()
 
-    def _replace(self, empty_caches: bool) -> None:
-        copies: dict[int, Any] = {}
+    def _replace(self, empty_caches: bool) -> dict[str, object]:
+        """Puts stand-ins in their places; returns those for values, by name."""
+        made: dict[int, Any] = {}
+
+        def replacement(value: Any, make: Callable[[], Any] | None) -> Any:
+            if make is None or (is_cache(value) and not empty_caches):
+                return value
+            if id(value) not in made:
+                made[id(value)] = make()
+            return made[id(value)]
+
         for node, found in [*_walk(self._roots)] if self._replaces else ():
-            if node.kind.write is not None and node.holds_replaced:
+            if node.kind.write is not None and node.replaced:
                 items = [
-                    (key, _replacement(value, copies, empty_caches))
+                    (key, replacement(value, node.replaced.get(key)))
                     for key, value in node.kind.read(found)
                 ]
                 node.kind.write(found, items)
+        return {name: replacement(value, make) for name, (value, make) in self._replaced.items()}
 
     def put_values_back(self, names: Collection[str]) -> None:
         """Puts the values of these names back, and what they lead to."""
@@ -109,6 +124,8 @@ class ProgramState:
             os.environ.update(self._environment)
 
     def _restore(self) -> None:
+        for backend in self._backends:
+            end_run(backend, settled=False)
         restorer = _Restorer()
         with unseen(), ExitStack() as stack:
             for backend in self._backends:
@@ -125,8 +142,8 @@ class ProgramState:
 def _reached(begin: Iterable[str]) -> dict[str, str]:
     """Returns the modules that a program reaches by the names in its modules, with their places.
 
-    Modules of *begin* reach what they import; a package that is reached reaches its own modules,
-    which functions may import, unless it is that of the tests.
+    Modules of *begin* reach what they and their functions import; a package that is reached reaches
+    its own modules, unless it is that of the tests.
     """
     found: dict[str, str] = {}
     waiting = [*begin]
@@ -143,8 +160,25 @@ def _reached(begin: Iterable[str]) -> dict[str, str]:
             packages.add(package)
             waiting += [other for other in [*sys.modules] if other.startswith(f"{package}.")]
         if place == "own":
-            waiting += [_module_of(value) for value in [*vars(module).values()]]
+            values = [*vars(module).values()]
+            waiting += [_module_of(value) for value in values]
+            inside = {used for value in values for used in _names_in(value)}
+            waiting += [one for used in inside for one in (used, f"{module.__package__}.{used}")]
     return {name: place for name, place in found.items() if place}
+
+
+def _names_in(value: object) -> Iterator[str]:
+    """Yields the names in the code of a function, or of a class's: among them what it imports."""
+    waiting = [getattr(found, "__func__", found) for found in (value, *_methods(value))]
+    codes = [found.__code__ for found in waiting if isinstance(found, types.FunctionType)]
+    while codes:
+        code = codes.pop()
+        yield from code.co_names
+        codes += [one for one in code.co_consts if isinstance(one, types.CodeType)]
+
+
+def _methods(value: object) -> Iterable[object]:
+    return [*vars(value).values()] if isinstance(value, type) else ()
 
 
 def _module_of(value: object) -> str:
@@ -181,21 +215,6 @@ def _walk(roots: Iterable[tuple[Node, Any]]) -> Iterator[tuple[Node, Any]]:
             waiting += [
                 (child, values.get(key)) for key, child in node.edges if isinstance(child, Node)
             ]
-
-
-def _replacement(value: Any, copies: dict[int, Any], empty_caches: bool) -> Any:
-    """Returns an empty cache for a cache, a copy of an iterator, and any other value itself."""
-    is_cache = hasattr(type(value), "cache_info")
-    if not is_replaced(value) or (is_cache and not empty_caches):
-        return value
-    if id(value) not in copies:
-        copies[id(value)] = _emptied(value) if is_cache else copy.copy(value)
-    return copies[id(value)]
-
-
-def _emptied(cached: Any) -> Any:
-    empty = functools.lru_cache(**cached.cache_parameters())(cached.__wrapped__)
-    return functools.update_wrapper(empty, cached.__wrapped__)
 
 
 class _Restorer:

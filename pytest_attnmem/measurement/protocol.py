@@ -138,6 +138,15 @@ def watched(backend: BackendProtocol) -> AbstractContextManager[None]:
     return noted(backend) if hasattr(backend, "noted") else simulation_context(backend)
 
 
+def end_run(backend: BackendProtocol, *, settled: bool) -> None:
+    """Ends a run of a program: its tensors become what the run made of them, where ``settled``.
+
+    Else what the run made of them is dropped. ``end_run`` is not required of a backend.
+    """
+    if (end := getattr(backend, "end_run", None)) is not None:
+        end(settled=settled)
+
+
 def noted(backend: BackendProtocol) -> AbstractContextManager[None]:
     """Returns the context of allocations outside any window that a program may free in one.
 

@@ -8,6 +8,7 @@ known weakly, and made anew where a run dropped it.
 
 from __future__ import annotations
 
+import logging
 import sys
 import types
 import weakref
@@ -15,6 +16,7 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
+from .stand_ins import is_replaced, stand_in
 from .state_kinds import (
     ATOMS,
     CLASS,
@@ -28,9 +30,9 @@ from .state_kinds import (
     Node,
     Plain,
     has_parts,
-    is_replaced,
     is_tensor,
 )
+from .value_kinds import Value, value_kind
 
 #: The most objects that are visited, and the longest path to one.
 MOST: Final = 200_000
@@ -42,8 +44,10 @@ _FOREIGN: Final = frozenset(
     {"_pytest", "pytest", "pluggy", "xdist", "execnet", "pytest_attnmem", "numpy", "builtins"}
     | sys.stdlib_module_names
 )
-#: Instances of the standard library that programs count in.
-_COUNTED: Final = (types.SimpleNamespace,)
+#: Modules of the standard library in whose instances programs count and keep things.
+_COUNTED: Final = frozenset(
+    {"types", "collections", "queue", "weakref", "_thread", "unittest.mock"}
+)
 
 
 class Explorer:
@@ -58,6 +62,7 @@ class Explorer:
         self.replaces = False
         """True if a value was found that is replaced for a run."""
         self._parents: dict[int, list[Node]] = {}
+        self._stand_ins: dict[int, Callable[[], Any]] = {}
 
     @property
     def complete(self) -> bool:
@@ -91,12 +96,20 @@ class Explorer:
                     reached = self._node(_path(node, key), child)
                 node.edges.append((key, reached or Plain(child)))
                 if is_replaced(child):
-                    node.holds_replaced = self.replaces = True
+                    node.replaced[key] = self.stand_in(_path(node, key), child)
+                    self.replaces = True
                 if reached is not None:
                     self._parents.setdefault(reached.identity, []).append(node)
                     if known is None:
                         waiting.append((reached, child, depth + 1))
         return found
+
+    def stand_in(self, name: str, value: Any) -> Callable[[], Any]:
+        """Returns what makes stand-ins for a value that cannot be put back."""
+        if id(value) not in self._stand_ins:
+            self._objects.append(value)
+            self._stand_ins[id(value)] = stand_in(name, value)
+        return self._stand_ins[id(value)]
 
     def release(self, among: Collection[int] | None = None) -> frozenset[int]:
         """Lets go of what leads to a tensor whose data is copied; returns who was found.
@@ -135,7 +148,7 @@ class Explorer:
 
     def _kind(self, value: Any) -> Kind | None:
         found = type(value)
-        if found in ATOMS or found is types.ModuleType or is_replaced(value):
+        if found in ATOMS or found in (types.ModuleType, Value) or is_replaced(value):
             return None
         if is_tensor(value):
             return TENSOR
@@ -148,11 +161,14 @@ class Explorer:
             return None
         if found in OF_TYPES:
             return OF_TYPES[found]
+        if (kind := value_kind(value)) is not None:
+            return kind
         for base, kind in CONTAINERS.items():
             if issubclass(found, base):
                 return kind
         package = found.__module__.partition(".")[0]
-        return INSTANCE if package not in _FOREIGN or found in _COUNTED else None
+        counted = found.__module__ in _COUNTED or issubclass(found, logging.Handler)
+        return INSTANCE if package not in _FOREIGN or counted else None
 
 
 def _path(node: Node, key: Any) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import sys
+import threading
 import types
 import weakref
 from collections import OrderedDict, deque
@@ -13,20 +13,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from .stand_ins import is_cache
 from .tensor_data import make_tensor, read_tensor, write_tensor
 
 #: Values by key, name or place.
 Items = list[tuple[Any, Any]]
 
-_LRU_CACHE: Final = type(functools.lru_cache(lambda: None))
 ATOMS: Final = (str, bytes, int, float, complex, bool, type(None), range, type(Ellipsis), slice)
-#: Iterators that a copy continues where they are.
-_ITERATORS: Final[tuple[type, ...]] = (
-    itertools.count,
-    itertools.cycle,
-    type(iter([])),
-    type(iter(())),
-)
 _CONTAINERS: Final = (dict, list, set, OrderedDict, deque)
 _MISSING: Final = object()
 #: Pytest's marks of a test function: no run changes them.
@@ -61,8 +54,8 @@ class Node:
     """The version of a tensor: each write raises it."""
     edges: list[tuple[Any, Node | Plain]] = field(default_factory=list)
     leads_to_tensor: bool = False
-    holds_replaced: bool = False
-    """True if a value in it cannot be put back."""
+    replaced: dict[Any, Callable[[], Any]] = field(default_factory=dict)
+    """By key, what makes stand-ins for the values in it that cannot be put back."""
 
     @property
     def is_tensor(self) -> bool:
@@ -147,8 +140,9 @@ def _slots(found: object) -> dict[str, types.MemberDescriptorType]:
 
 def _names(found: object) -> dict[str, Any]:
     """Returns the dict of an instance's attributes, without a call of code of its class."""
+    base = threading.local if isinstance(found, threading.local) else object
     try:
-        names: dict[str, Any] = object.__getattribute__(found, "__dict__")
+        names: dict[str, Any] = base.__getattribute__(found, "__dict__")
     except AttributeError:
         return {}
     return names
@@ -238,7 +232,7 @@ def _is_cache(value: Any) -> bool:
 
     Other containers at the top of a library are its tables.
     """
-    if type(value) is _LRU_CACHE:
+    if is_cache(value):
         return True
     if type(value) not in _CONTAINERS:
         return False
@@ -281,11 +275,6 @@ OF_TYPES: Final[Mapping[type, Kind]] = types.MappingProxyType(
         set: Kind(_numbered, _write_set),
     }
 )
-
-
-def is_replaced(value: object) -> bool:
-    """Returns True for what cannot be put back, and is replaced by a copy for a run."""
-    return type(value) is _LRU_CACHE or type(value) in _ITERATORS
 
 
 def is_tensor(value: object) -> bool:

@@ -13,21 +13,32 @@ if TYPE_CHECKING:
 #: The most bytes of a device's tensors that are copied: more might not fit on it.
 _MOST_OF_DEVICES: Final = 64 << 20
 
+#: The dicts of a tensor's hooks.
+_HOOKS: Final = ("_backward_hooks", "_post_accumulate_grad_hooks")
+
 
 def read_tensor(found: Any) -> Items:
     """Returns the gradient of a tensor, and the attributes that the program gave it."""
     leaf = found.is_leaf or found.retains_grad
-    return [("grad", found.grad if leaf else None), *vars(found).items()]
+    hooks = [(name, found.__getattribute__(name)) for name in _HOOKS if hasattr(found, name)]
+    return [("grad", found.grad if leaf else None), *hooks, *vars(found).items()]
 
 
 def write_tensor(found: Any, items: Items) -> None:
-    """Gives a tensor its gradient and its attributes."""
-    values = dict(items)
+    """Gives a tensor its gradient and its attributes.
+
+    Hooks stand in a dict, which is put back itself. Attributes of another class than torch's are
+    left, as the class may need them.
+    """
+    import torch
+
+    values = {name: value for name, value in items if name not in _HOOKS}
     grad = values.pop("grad")
     if grad is not None or found.is_leaf:
         found.grad = grad
     own = vars(found)
-    own.clear()
+    if type(found) in (torch.Tensor, torch.nn.Parameter):
+        own.clear()
     own.update(values)
 
 

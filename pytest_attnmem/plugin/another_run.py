@@ -18,12 +18,13 @@ import pytest
 from ..errors import AttnMemError
 from ..measurement.program_state import ProgramState
 from ..measurement.random_states import Generators
+from .own_folder import fill_folder, folder_aside, note_folder
 from .plan import PLAN
 from .quiet_run import suppress_reporting
 
 #: The generators of random numbers as the test's first run found them.
 _GENERATORS = pytest.StashKey[Generators]()
-#: The state that the first run of a test with a growth contract found.
+#: The state that the first run found, of a test whose other runs must find it too.
 _BEFORE = pytest.StashKey[ProgramState]()
 #: The state that the test's first run left.
 _AFTER = pytest.StashKey[ProgramState]()
@@ -45,17 +46,21 @@ def begin_run(item: pytest.Item) -> None:
     """Keeps the generators as they are before the first run of the test.
 
     Of a test with a growth contract, the state of the program too: a run at a smaller size must not
-    find the mask that the test made at its own.
+    find the mask that the test made at its own. Likewise of one whose retained bytes have a limit,
+    as a second run does not leave again what the first left.
     """
     item.stash[_GENERATORS] = Generators()
-    if any(spec.contracts for spec, _ in item.stash[PLAN].budgets):
+    note_folder(item)
+    if any(spec.contracts or spec.metric == "retained" for spec, _ in item.stash[PLAN].budgets):
         item.stash[_BEFORE] = _state(item)
 
 
 def kept_state(item: pytest.Item) -> ProgramState:
     """Returns the state that the first run of the test left; it is kept on the first call."""
     if _AFTER not in item.stash:
-        item.stash[_AFTER] = _state(item, item.stash.get(_BEFORE, None))
+        # The measured run itself follows a warm-up, and may free what that left.
+        before = None if item.stash[PLAN].warmup else item.stash.get(_BEFORE, None)
+        item.stash[_AFTER] = _state(item, before)
     return item.stash[_AFTER]
 
 
@@ -78,9 +83,8 @@ def forget_state(item: pytest.Item) -> None:
 def another_run(item: pytest.Item, *, empty_caches: bool = True) -> Iterator[list[BaseException]]:
     """Runs the body as the first run began, and puts back what it changes; reports nothing.
 
-    With ``empty_caches``, each ``lru_cache`` is empty, as in a first run; under a growth contract,
-    the run finds what the first run found. Yields the errors of subtests, which do not end the
-    test.
+    With ``empty_caches``, each ``lru_cache`` is empty, as in a first run; the run finds what the
+    first run found, where that is kept. Yields the errors of subtests, which do not end the test.
 
     Raises:
         AttnMemError: a tensor that was changed is too large to be put back.
@@ -90,7 +94,12 @@ def another_run(item: pytest.Item, *, empty_caches: bool = True) -> Iterator[lis
     try:
         begin = item.stash.get(_BEFORE, None) if empty_caches else None
         run = state.for_a_run(empty_caches=empty_caches, begin=begin)
-        with suppress_reporting(item) as swallowed, run:
+        with (
+            suppress_reporting(item) as swallowed,
+            folder_aside(item),
+            run as others,
+            other_values(item, others),
+        ):
             begin_again(item)
             try:
                 yield swallowed
@@ -105,8 +114,22 @@ def another_run(item: pytest.Item, *, empty_caches: bool = True) -> Iterator[lis
         )
 
 
+@contextmanager
+def other_values(item: Any, others: Mapping[str, object]) -> Iterator[None]:
+    """Gives the test other values of its fixtures for a while."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in others.items():
+            patch.setitem(item.funcargs, name, value)
+            for made in item._fixtureinfo.name2fixturedefs[name][-1:]:
+                patch.setattr(made, "cached_result", (value, *made.cached_result[1:]))
+        yield
+
+
 def begin_again(item: pytest.Item) -> None:
-    """Puts the generators back as the first run of the test found them."""
+    """Puts generators and pytest's own fixtures back as the first run of the test found them."""
+    fill_folder(item)
+    if caplog := getattr(item, "funcargs", {}).get("caplog"):
+        caplog.clear()
     if _GENERATORS in item.stash:
         item.stash[_GENERATORS].put_back()
 

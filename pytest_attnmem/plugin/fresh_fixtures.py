@@ -110,12 +110,19 @@ def made_anew(item: Any, names: Sequence[str]) -> Iterator[None]:
         finally:
             for name in reversed(names):
                 if name in made:
-                    made[name].finish(request)
+                    with _as_budget_error(name):
+                        made[name].finish(request)
 
 
 def _value(request: pytest.FixtureRequest, name: str) -> object:
-    try:
+    with _as_budget_error(name):
         return request.getfixturevalue(name)
+
+
+@contextmanager
+def _as_budget_error(name: str) -> Iterator[None]:
+    try:
+        yield
     except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
         raise BudgetError(f"the fixture {name!r} raised {shown(error, 160)}") from error
 

@@ -13,9 +13,17 @@ from ..measurement.protocol import BackendProtocol, watched
 from ..measurement.random_states import Generators
 from ..measurement.window import Window
 from ..measurement.window_stack import nothing_left_open, program_failed
-from .another_run import another_run, begin_again, begin_run, kept_state, reset_item
+from .another_run import (
+    another_run,
+    begin_again,
+    begin_run,
+    kept_state,
+    other_values,
+    reset_item,
+)
 from .fresh_fixtures import renew_fixtures
 from .named_devices import names_cuda
+from .own_folder import folder_aside
 from .row_writer import STOPS
 from .traced_rerun import kept_by_unittest
 
@@ -51,15 +59,16 @@ class MeasuredBody:
             return
         self._warm_up()
         state, generators = kept_state(self._item), Generators()
-        for _ in range(times - 1):
+        run = state.for_a_run(empty_caches=False)
+        with folder_aside(self._item), run as others, other_values(self._item, others):
+            for _ in range(times - 1):
+                begin_again(self._item)
+                self._warm_up()
             begin_again(self._item)
-            self._warm_up()
-        begin_again(self._item)
-        try:
-            yield
-        finally:
-            state.put_back()
-            generators.put_back()
+            try:
+                yield
+            finally:
+                generators.put_back()
 
     def _warm_up(self) -> None:
         with self._plan.memory.dry_run() as regions, ExitStack() as worlds:

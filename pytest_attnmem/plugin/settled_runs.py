@@ -6,10 +6,11 @@ import gc
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import AttnMemError
-from ..measurement.protocol import simulation_context
+from ..measurement.protocol import end_run, simulation_context
 from ..measurement.random_states import OTHER_SEEDS
 from .another_run import begin_again, end_own_fixtures, first_generators, kept_state
 from .fresh_fixtures import made_anew, own_fixtures
@@ -76,46 +77,50 @@ def settle(
     chance = chance and first_generators(item).have_moved
     alike = more = False
     with _threads(threads), sweep.at({}) as run:
-        before = run(False, False)
+        fresh = partial(_with_own_fixtures, item, partial(run, False, False))
+        before = fresh()
         if _alike(first, before.measurements) and not before.measurements[""].retained_bytes:
-            return Settled(before, 0, chance and _by_chance(item, sweep, run, before))
+            return Settled(before, 0, chance and _by_chance(item, sweep, fresh, before))
         for _ in range(_MOST - 1):
-            end_own_fixtures(item)
-            again = run(False, False)
+            again = fresh()
             alike = _alike(before.measurements, again.measurements)
             more = bool(before.measurements[""].retained_bytes)
             before = again
             if alike:
                 break
-        by_chance = alike and chance and _by_chance(item, sweep, run, before)
+        by_chance = alike and chance and _by_chance(item, sweep, fresh, before)
         left = _left(item, primed, before.measurements[""]) if more else 0
     return Settled(before if alike else None, left, by_chance)
 
 
+def _with_own_fixtures(item: pytest.Item, run: Callable[[], SizedRun]) -> SizedRun:
+    """Returns a run with fixtures of its own, where their scope is the test: a session makes them
+    anew for each run, and what they fill, they fill each time.
+    """
+    end_own_fixtures(item)
+    with made_anew(item, own_fixtures(item)):
+        return run()
+
+
 def _by_chance(
-    item: pytest.Item, sweep: SizeSweep, run: Callable[[bool, bool], SizedRun], before: SizedRun
+    item: pytest.Item, sweep: SizeSweep, run: Callable[[], SizedRun], before: SizedRun
 ) -> bool:
     """Returns True if runs with other random numbers need other memory than the run *before*.
 
-    They may not if a fixture seeds the generators: then it is made anew.
+    They do not if a fixture seeds the generators: each run makes it anew.
     """
     generators = first_generators(item)
     sweep.begin = lambda _: None
     try:
-        for fixtures in ([], own_fixtures(item)):
-            unlike = False
-            for seed in OTHER_SEEDS:
-                end_own_fixtures(item)
-                generators.seed(seed)
-                with made_anew(item, fixtures):
-                    unlike |= not _alike(before.measurements, run(False, False).measurements)
-            if not unlike:
-                return False
+        for seed in OTHER_SEEDS:
+            generators.seed(seed)
+            if not _alike(before.measurements, run().measurements):
+                return True
     except AttnMemError:  # as where a check of values fails
         return False
     finally:
         sweep.begin = begin_again
-    return True
+    return False
 
 
 @contextmanager
@@ -147,6 +152,7 @@ def _left(item: pytest.Item, primed: PrimedBackend, last: Measurement) -> int:
     if not last.retained_bytes or last.retained_bytes < 0:
         return 0
     end_own_fixtures(item)
+    end_run(primed.backend, settled=False)
     recorder = primed.backend.gauge()
     with simulation_context(primed.backend):
         recorder.start()

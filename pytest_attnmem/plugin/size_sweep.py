@@ -140,10 +140,12 @@ class SizeSweep:
             except ProgramRefused as refused:  # of a run besides the test's own
                 raise AttnMemError(str(refused)) from refused
             except BaseException as error:
-                at = f"at {listed(sizes)}" if sizes else "when it ran again"
+                raised = f"the test raised {shown(error, 160)}"
+                if not sizes:
+                    raise BudgetError(f"{raised} when it ran again") from error
                 raise BudgetError(
-                    f"the test raised {shown(error, 160)} {at}, where its growth is"
-                    " measured; let it take other sizes"
+                    f"{raised} at {listed(sizes)}, where its growth is measured; let it take other"
+                    " sizes"
                 ) from error
             measured = opened.measurement
             if measured is None:

@@ -13,14 +13,17 @@ from functools import lru_cache
 import pytest
 import torch
 
+from pytest_attnmem.errors import ProgramRefused
 from pytest_attnmem.measurement.program_state import ProgramState
 from pytest_attnmem.measurement.random_states import Generators
 
 NAME = "program_of_state"
 SOURCE = """
-import itertools
-from collections import defaultdict, deque, OrderedDict
+import array, contextvars, io, itertools, logging, queue, random, threading, weakref
+from collections import ChainMap, defaultdict, deque, OrderedDict
 from functools import lru_cache, partial
+from unittest.mock import Mock
+import numpy
 import torch
 
 CALLS = 0
@@ -32,11 +35,22 @@ GROUPS = defaultdict(list)
 ORDER = OrderedDict(a=1)
 IDS = itertools.count()
 
+OF_THREAD = threading.local()
+VARIABLE = contextvars.ContextVar("variable", default=0)
+DRAWN = random.Random(0), torch.Generator()
+DRAWN += numpy.random.default_rng(0), numpy.random.RandomState(0)
+ARRAY, BYTES, NUMBERS = numpy.zeros(2), bytearray(2), array.array("i", [0])
+QUEUE, CHAIN, BY_MODEL = queue.Queue(), ChainMap({}), weakref.WeakKeyDictionary()
+MOCK, HANDLER = Mock(), logging.StreamHandler(io.StringIO())
+
 @lru_cache(maxsize=1)
 def mask(n): return torch.ones(n, n)
 
 class Job:
     made = 0
+    @staticmethod
+    @lru_cache(maxsize=1)
+    def table(n): return torch.ones(n)
     def __init__(self): self.last, self.pair = None, (torch.zeros(2), [torch.zeros(3)])
 
 class Slotted:
@@ -73,6 +87,14 @@ def body(n):
     mask(n)
     noted(n)
     count()
+    OF_THREAD.runs = getattr(OF_THREAD, "runs", 0) + 1
+    VARIABLE.set(VARIABLE.get() + 1)
+    DRAWN[0].random(), torch.rand(1, generator=DRAWN[1]), DRAWN[2].random(), DRAWN[3].rand()
+    ARRAY[0] += n; BYTES[0] += n; NUMBERS[0] += n
+    QUEUE.put(n); CHAIN[n] = n; BY_MODEL[model] = torch.zeros(n)
+    MOCK(n); HANDLER.stream.write("a")
+    model.weight.register_hook(lambda grad: None)
+    job.table(n)
     Job.made += 1
     job.last, job.pair = torch.zeros(n), (torch.full((2,), float(n)), [torch.ones(3)])
     job.extra = n
@@ -87,7 +109,14 @@ def facts():
         "deque": list(RECENT), "defaultdict": dict(GROUPS), "ordered": list(ORDER),
         "count": IDS.__reduce__()[1], "lru_cache": mask.cache_info(),
         "default": noted.__defaults__[0][:], "closure": count.__closure__[0].cell_contents,
-        "class": Job.made, "attribute": job.last.tolist(), "new attribute": job.extra,
+        "thread": OF_THREAD.runs, "variable": VARIABLE.get(), "chain": dict(CHAIN),
+        "python's": DRAWN[0].getstate(), "numpy's": str(DRAWN[2].bit_generator.state),
+        "older": DRAWN[3].get_state()[2], "torch's": DRAWN[1].get_state().tolist(),
+        "arrays": (ARRAY.tolist(), bytes(BYTES), NUMBERS.tolist()), "queue": QUEUE.qsize(),
+        "weak": BY_MODEL[model].tolist(), "mock": MOCK.call_count,
+        "stream": HANDLER.stream.getvalue(), "hooks": len(model.weight._backward_hooks),
+        "static": job.table.cache_info(), "class": Job.made,
+        "attribute": job.last.tolist(), "new attribute": job.extra,
         "tuple": job.pair[0].tolist(), "nested list": job.pair[1][0].tolist(),
         "slot": slotted.kept.tolist(), "buffer": model.cache.tolist(),
         "weight": model.weight.detach().tolist(), "grad": model.weight.grad.tolist(),
@@ -225,3 +254,24 @@ def test_an_iterator_goes_on_where_it_was():
         held["cached"](1)
     assert next(held["ids"]) == 5
     assert held["cached"].cache_info().misses == 0
+
+
+def test_a_value_that_is_an_iterator_has_a_stand_in():
+    values = {"ids": itertools.count(5, 2)}
+    state = ProgramState(values)
+    with state.for_a_run() as others:
+        assert next(others["ids"]) == 5
+    with state.for_a_run() as others:
+        assert [next(others["ids"]), next(others["ids"])] == [5, 7]
+    assert next(values["ids"]) == 5
+
+
+@pytest.mark.parametrize(
+    "shared", [(n for n in range(3)), map(abs, range(3)), itertools.cycle(range(3))]
+)
+def test_an_iterator_that_cannot_be_copied_refuses_to_go_on(shared):
+    held = {"batches": shared}
+    refused = pytest.raises(ProgramRefused, match=r"advances held\['batches'\], a \w+, which")
+    with ProgramState({"held": held}).for_a_run(), refused:
+        next(held["batches"])
+    assert next(held["batches"]) == 0

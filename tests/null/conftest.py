@@ -48,7 +48,7 @@ def measured_on_null():
         attnmem = [sys.executable, "-m", "pytest_attnmem.cli", "run", "--device", "H100", "--"]
         program = [sys.executable, table.__file__, "null:H100"]
         return subprocess.run(
-            [*attnmem, *program], capture_output=True, text=True, timeout=300, check=False
+            [*attnmem, *program], capture_output=True, text=True, timeout=900, check=False
         )
 
     return measure

@@ -147,6 +147,39 @@ def test_a_cache_that_a_test_fills_is_named_and_is_no_regression(suite):
     assert row["reason"].startswith("same, +4.0 KiB filled once: tril at test_suite.py:7")
 
 
+def test_what_a_fixture_of_the_test_fills_counts_each_time(suite):
+    source = """
+import pytest
+import torch
+
+class Rows:
+    mask = None
+    def __call__(self, x):
+        if MASKS and self.mask is None:
+            self.mask = torch.ones(64, 64)
+        return (x @ x).sum()
+
+@pytest.fixture
+def rows(): return Rows()
+
+class TestRows:
+    @pytest.fixture(autouse=True)
+    def made(self): self.steps = []
+
+    def test_it(self, rows):
+        self.steps.append(rows(torch.ones(8, 8, requires_grad=True)))
+        assert len(self.steps) == 1
+"""
+    suite.write(source.replace("MASKS", "False"))
+    suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
+    (row,) = suite.run("--attnmem-backend=cpu").rows
+    assert (row["reason"], row["peak_bytes"]) == ("", row["baseline_bytes"])
+    suite.write(source.replace("MASKS", "True"))
+    ran = suite.run("--attnmem-backend=cpu")
+    assert ran.outcomes == {"failed": 1}
+    assert ran.report("TestRows.test_it")[0].startswith("peak 16.5 KiB is 16.0 KiB over its")
+
+
 def test_a_leak_is_a_regression(suite):
     source = """
 import torch
@@ -182,6 +215,91 @@ def test_it():
     ran = suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
     assert ran.outcome("test_it").startswith("not enforced: depends on what ran before: ones at")
     assert not (suite.path / "attnmem-baseline.json").exists()
+
+
+def test_each_run_finds_the_fixtures_and_the_folder_of_pytest_that_the_first_found(suite):
+    suite.write("""
+import itertools, logging, os
+import pytest
+import torch
+
+@pytest.fixture(scope="session")
+def ids(): return itertools.count()
+
+@pytest.fixture
+def settings(tmp_path):
+    (tmp_path / "settings").mkdir()
+    return tmp_path / "settings"
+
+@pytest.fixture
+def checked(tmp_path, monkeypatch):
+    yield
+    assert sorted(os.listdir(tmp_path)) == ["64", "settings"]
+    assert os.path.samefile(os.getcwd(), tmp_path)
+
+@pytest.mark.memory_budget("O(N)", warmup=2)
+@pytest.mark.parametrize("N", [64])
+def test_it(N, ids, settings, checked, tmp_path, monkeypatch, caplog):
+    monkeypatch.chdir(tmp_path)
+    logging.getLogger().warning("once")
+    assert len(caplog.records) == 1
+    assert os.listdir(".") == ["settings"]
+    next(ids)
+    os.rmdir("settings") if N < 64 else os.mkdir(str(N))
+    torch.ones(N)
+
+def test_after(ids): assert next(ids) == 1
+""")
+    ran = suite.run("--attnmem-backend=cpu")
+    assert ran.outcomes == {"passed": 2}
+    assert ran.outcome("test_it[64]") == "within"
+
+
+def test_a_module_that_a_function_imports_is_put_back(suite):
+    (suite.path / "tables.py").write_text("KEPT = {}\n")
+    suite.write("""
+import pytest
+import torch
+
+@pytest.mark.memory_budget("O(N)")
+@pytest.mark.parametrize("N", [64])
+def test_it(N):
+    import tables
+    tables.KEPT[N] = torch.ones(N)
+
+def test_after():
+    import tables
+    assert [*tables.KEPT] == [64]
+""")
+    assert suite.run("--attnmem-backend=cpu").outcomes == {"passed": 2}
+
+
+def test_tensors_from_outside_are_put_back_on_a_simulated_device(suite):
+    suite.write("""
+import pytest
+import torch
+
+MODEL, STATES, STEPS = torch.nn.Linear(4, 4), [], torch.zeros(1)
+
+class Job: optimizer = None
+
+@pytest.mark.memory_budget("O(N)")
+@pytest.mark.parametrize("N", [64])
+def test_it(N):
+    if Job.optimizer is None:
+        Job.optimizer = torch.optim.AdamW(MODEL.parameters())
+    MODEL(torch.ones(N, 4)).sum().backward()
+    Job.optimizer.step()
+    STEPS.add_(1)
+    STATES[:] = [torch.ones(N)]
+
+def test_after():
+    assert (STEPS.item(), Job.optimizer.state[MODEL.weight]["step"]) == (1, 1)
+    assert [len(state) for state in STATES] == [64]
+""")
+    ran = suite.run("--attnmem-backend=simulated:H100", "--attnmem-update=all")
+    assert ran.outcomes == {"passed": 2}
+    assert ran.outcome("test_it[64]") == "within"
 
 
 def test_a_number_that_depends_on_random_numbers_is_not_recorded(suite):

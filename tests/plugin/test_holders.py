@@ -95,3 +95,45 @@ def test_who_holds_what_a_call_left(pytester):
     assert "held by test_it.KEPT[1][1]" in text
     assert 'held by Measurement.result["past"][0]' in text
     assert "AssertionError" not in text
+
+
+FIRST_USE = """
+    import functools
+    import pytest, torch
+
+    class Tables:
+        @functools.cached_property
+        def rows(self): return torch.ones(512)
+
+    TABLES, OTHERS, STEPS = Tables(), Tables(), []
+
+    @pytest.mark.memory_budget(0, metric="retained")
+    def test_lazy(): TABLES.rows
+
+    @pytest.mark.memory_budget(0, metric="retained")
+    def test_list(): STEPS.append(torch.ones(512))
+
+    @pytest.mark.memory_budget(0, metric="retained")
+    def test_cycle():
+        cycle = [torch.ones(512)]
+        cycle.append(cycle)
+
+    @pytest.mark.memory_budget("1 KiB")
+    def test_peak(): OTHERS.rows + torch.ones(512)
+"""
+
+
+def test_what_the_first_run_alone_makes_is_named(pytester):
+    unfreeze_all()
+    pytester.makepyfile(test_it=textwrap.dedent(FIRST_USE))
+    text = pytester.runpytest_inprocess("--attnmem-backend=cpu").stdout.str()
+    lazy, rest = text.split("_ test_lazy _")[1].split("_ test_list _")
+    kept, rest = rest.split("_ test_cycle _")
+    cycle, peak = rest.split("_ test_peak _")
+    assert "held by Tables.rows" in lazy
+    assert "held by test_it.STEPS[0]" in kept
+    assert "held by a cycle that only a garbage collection frees" in cycle
+    assert (
+        "and 2.0 KiB that the second run did not account for: 2.0 KiB of them are filled once, as a"
+        " cache is; warmup=1 leaves them out"
+    ) in peak

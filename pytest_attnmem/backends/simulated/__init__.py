@@ -115,6 +115,11 @@ class Simulated:
         self._simulation.keep()
         self._restart(primed)
 
+    def end_run(self, *, settled: bool) -> None:
+        """Ends a run of a session's test, before its state is kept or put back."""
+        if (outside := self._simulation.placement.outside) is not None:
+            outside.settle(drop=not settled)
+
     def _restart(self, primed: bool = True) -> None:
         self._simulation.restart()
         if primed:

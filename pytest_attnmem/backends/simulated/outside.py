@@ -94,11 +94,11 @@ class Outside:
             self._kernels._destroy()
             self._kernels = self._remove_composites = None
 
-    def settle(self) -> None:
-        """Ends a test: tensors from outside become what its windows made of them."""
+    def settle(self, *, drop: bool = False) -> None:
+        """Ends a run: tensors from outside become what its windows made of them, or ``drop`` it."""
         for placement, converter in self.programs:
-            converter.clear(settled=not placement.starts_again)
-            if placement.may_start_again:
+            converter.clear(settled=not (drop or placement.starts_again))
+            if placement.may_start_again and not drop:
                 converter.leave_on_host()
         if self.entered and not (self._times_left or are_set(self._set)):
             self._patches.close()  # a test replaced some of the patches, or put old ones back

@@ -21,6 +21,8 @@ from .owners import ALONE, INSTANCE, MODULE, NAMED, Owner, is_ours, owner
 from .references import UNNAMED, Named, path, says_more
 
 UNSEEN: Final = "held by something that Python cannot see"
+#: The names that a person would type.
+_TYPED: Final = (NAMED, INSTANCE, MODULE)
 _OWN_OUTPUT: Final = ", in a cycle through autograd's graph"
 
 #: The most tensors that are searched for at once, objects of one step, and steps.
@@ -58,21 +60,29 @@ def holders(
     """Returns who holds the live tensors with these numbers, the most important ones first.
 
     A tensor that the search did not reach in its time is missing; while the program is ``running``,
-    so is one that only C++ holds. With ``collect``, garbage is collected afterwards, to find out
-    which of them were garbage.
+    so is one that only C++ holds. With ``collect``, garbage is collected, to find out which of them
+    were garbage. Objects that this package froze are searched only if the others give no name: a
+    search visits every object that is not frozen.
     """
     if not numbers or seconds.left <= 0:
         return {}
     with seconds.spent(), torch._C.DisableTorchFunctionSubclass():
         search = _Search(frozenset(numbers[:_TENSORS]), allocation_of, seconds, running)
         found, complete = search.run()
+        further = ours_frozen() and complete and not search.has_named_all(*_TYPED)
+        frees = collect and seconds.remaining > _OF_A_COLLECTION * search.took
+        references, freed = search.let_go(), set[int]()
+        if frees:
+            gc.collect()
+            freed = {n for n, each in references.items() if all(one() is None for one in each)}
+        if further and (rest := references.keys() - freed):
+            search = _Search(frozenset(rest), allocation_of, seconds, running)
+            names, complete = search.run(everything=True)
+            found |= names
+            search.let_go()
         if complete and not running:
-            missing = (number for number in search.targets if number not in found)
-            found |= dict.fromkeys(missing, UNSEEN)
-        if collect and seconds.remaining > _OF_A_COLLECTION * search.took:
-            return _with_garbage(found, search.let_go())
-        search.let_go()
-        return found
+            found = dict.fromkeys(references.keys() - freed, UNSEEN) | found
+        return found | {number: _garbage(found.get(number, "")) for number in freed}
 
 
 class NamesHolders:
@@ -89,19 +99,9 @@ class NamesHolders:
         return holders(numbers, self.allocation_of, seconds, collect=collect)
 
 
-def _with_garbage(
-    found: Mapping[int, str], references: Mapping[int, Sequence[weakref.ref[Any]]]
-) -> Mapping[int, str]:
-    gc.collect()
-    return {
-        number: text if any(one() is not None for one in references[number]) else _garbage(text)
-        for number, text in found.items()
-    }
-
-
 def _garbage(text: str) -> str:
     """Returns the text with the way in which its tensor is freed."""
-    cycle = "" if text.endswith(_OWN_OUTPUT) else ", in a cycle"
+    cycle = "" if text.endswith(_OWN_OUTPUT) else ", in a cycle" if text else "a cycle"
     return f"{text}{cycle} that only a garbage collection frees"
 
 
@@ -127,17 +127,16 @@ class _Search:
         self._running = running_frames()
         self._locals = local_variables(self._running)
 
-    def run(self) -> tuple[dict[int, str], bool]:
+    def run(self, *, everything: bool = False) -> tuple[dict[int, str], bool]:
         """Returns the names by number, and True if the search saw everything there is.
 
-        Objects that this package froze are searched only if the others give no name: a search
-        visits every object that is not frozen.
+        It sees what is not frozen, or ``everything``.
         """
+        if everything:
+            unfreeze_all()
         live = self._find_targets()
         complete = self._climb([*self._nodes.values()]) and self._through_autograd(live)
-        if ours_frozen() and complete and not self._all(NAMED, INSTANCE, MODULE):
-            unfreeze_all()
-            complete = self._climb([*self._nodes.values()]) and self._through_autograd(None)
+        if everything:
             freeze_again()
         return {number: self._text(number) for number in self._best}, complete
 
@@ -155,7 +154,7 @@ class _Search:
         self._running.clear()  # the frames of this search hold it: a cycle
         return references
 
-    def _through_autograd(self, live: list[Any] | None) -> bool:
+    def _through_autograd(self, live: list[Any]) -> bool:
         """Searches for what C++ alone knows, where a tensor has no name yet; as ``_climb``."""
         unnamed = {
             number
@@ -164,7 +163,7 @@ class _Search:
         }
         if not unnamed or self._program_runs:
             return True
-        return self._climb(self._add_edges(_live() if live is None else live, unnamed))
+        return self._climb(self._add_edges(live, unnamed))
 
     def _find_targets(self) -> list[Any]:
         """Finds the objects of each tensor; returns all live tensors and storages."""
@@ -239,7 +238,7 @@ class _Search:
         last = 0
         for step in range(1, _STEPS):
             named = len(self._best) == len(self.targets)
-            if not frontier or self._all(NAMED) or (named and step > last + _BEYOND):
+            if not frontier or self.has_named_all(NAMED) or (named and step > last + _BEYOND):
                 return True
             left, before = self._seconds.remaining, dict(self._best)
             if left <= self.took:
@@ -251,7 +250,8 @@ class _Search:
                 last = step
         return not frontier
 
-    def _all(self, *ranks: int) -> bool:
+    def has_named_all(self, *ranks: int) -> bool:
+        """Returns True if each tensor has a name of these kinds."""
         best = self._best
         return all(number in best and best[number][0].rank in ranks for number in self.targets)
 
