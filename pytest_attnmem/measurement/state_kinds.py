@@ -124,10 +124,15 @@ def _write_set(found: set[Any], items: Items) -> None:
     found.update(value for _, value in items)
 
 
+#: The flag of a class that a ``class`` statement made (``Py_TPFLAGS_HEAPTYPE``).
+_OF_PYTHON: Final = 1 << 9
+
+
 def _slots(found: object) -> dict[str, types.MemberDescriptorType]:
     return {
         name: member
         for base in type(found).__mro__
+        if "__slots__" in vars(base) or not base.__flags__ & _OF_PYTHON
         for name, member in vars(base).items()
         if isinstance(member, types.MemberDescriptorType)
     }

@@ -5,7 +5,7 @@ import textwrap
 
 import pytest
 
-from pytest_attnmem.measurement.garbage import unfreeze_all
+from pytest_attnmem.measurement.protocol import SearchTime
 
 HOLDERS = """
     import pytest, torch
@@ -47,9 +47,14 @@ HOLDERS = """
 """
 
 
+@pytest.fixture(autouse=True)
+def _enough_time(monkeypatch):
+    """On a busy machine, a search gets less done in its time."""
+    monkeypatch.setattr(SearchTime.__init__, "__defaults__", (60.0, 0.0))
+
+
 @pytest.mark.parametrize("backend", ["cpu", "simulated:H100"])
 def test_who_holds(pytester, backend):
-    unfreeze_all()  # of this session: the one in it freezes objects of its own
     pytester.makepyfile(test_it=textwrap.dedent(HOLDERS))
     options = ("--attnmem-backend", backend, "--attnmem-json", "out.json")
     text = pytester.runpytest_inprocess(*options).stdout.str()
@@ -68,7 +73,6 @@ def test_who_holds(pytester, backend):
 
 
 def test_who_holds_what_a_call_left(pytester):
-    unfreeze_all()
     pytester.makepyfile(
         test_it="""
         import random
@@ -124,7 +128,6 @@ FIRST_USE = """
 
 
 def test_what_the_first_run_alone_makes_is_named(pytester):
-    unfreeze_all()
     pytester.makepyfile(test_it=textwrap.dedent(FIRST_USE))
     text = pytester.runpytest_inprocess("--attnmem-backend=cpu").stdout.str()
     lazy, rest = text.split("_ test_lazy _")[1].split("_ test_list _")
