@@ -18,7 +18,7 @@ from .process_state import ProcessState
 from .protocol import BackendProtocol, end_run, noted
 from .stand_ins import is_cache, is_replaced
 from .state_graph import Explorer
-from .state_kinds import Items, Node
+from .state_kinds import Items, Node, write_function
 from .tensor_data import is_lost, keep_data, write_data
 from .window_stack import unseen
 
@@ -67,6 +67,7 @@ class ProgramState:
             if is_replaced(value)
         }
         self._tensors, self._replaces = explorer.tensors, explorer.replaces
+        self._functions = dict.fromkeys(explorer.functions)
         room = {"cpu": _MOST_BYTES}
         with unseen():
             for node in self._tensors:
@@ -131,6 +132,9 @@ class ProgramState:
                 stack.enter_context(noted(backend))
             for node, root in self._roots:
                 restorer.restored(node, root)
+        for function in self._functions:
+            if vars(function):
+                write_function(function, [])
 
     @property
     def lost(self) -> str:

@@ -59,6 +59,8 @@ class Explorer:
         self._objects: list[Any] = []
         self.tensors: list[Node] = []
         """The nodes of tensors."""
+        self.functions: list[types.FunctionType] = []
+        """The functions without attributes, to which a run may give some."""
         self.replaces = False
         """True if a value was found that is replaced for a run."""
         self._parents: dict[int, list[Node]] = {}
@@ -153,8 +155,12 @@ class Explorer:
         if is_tensor(value):
             return TENSOR
         if found is types.FunctionType:
-            own = has_parts(value) and self._own(value.__module__ or "")
-            return OF_TYPES[found] if own else None
+            if not self._own(value.__module__ or ""):
+                return None
+            if has_parts(value):
+                return OF_TYPES[found]
+            self.functions.append(value)
+            return None
         if issubclass(found, type):
             return CLASS if self._own(value.__module__) else None
         if issubclass(found, (*CONTAINERS, set, deque)) and len(value) > _LONGEST:

@@ -198,6 +198,14 @@ def _function_parts(found: types.FunctionType) -> Items:
     return [*parts, *enumerate((found.__defaults__, found.__kwdefaults__, found.__closure__))]
 
 
+def write_function(found: types.FunctionType, items: Items) -> None:
+    """Gives a function these attributes; pytest's marks stay, and the other parts never change."""
+    own = vars(found)
+    kept = {name: value for name, value in own.items() if name == _MARKS}
+    own.clear()
+    own.update({**kept, **{name: value for name, value in items if type(name) is str}})
+
+
 def has_parts(found: types.FunctionType) -> bool:
     """Returns True for a function with attributes, defaults or a closure, which may change."""
     return any(value is not None for _, value in _function_parts(found))
@@ -264,7 +272,7 @@ CLASS: Final = Kind(_class_attributes, _write_class)
 TENSOR: Final = Kind(read_tensor, write_tensor, make_tensor)
 OF_TYPES: Final[Mapping[type, Kind]] = types.MappingProxyType(
     {
-        types.FunctionType: Kind(_function_parts),
+        types.FunctionType: Kind(_function_parts, write_function),
         types.CellType: Kind(_cell, _write_cell),
         types.MethodType: Kind(lambda found: [(0, found.__func__), (1, found.__self__)]),
         functools.partial: Kind(lambda found: _numbered((found.func, found.args, found.keywords))),

@@ -60,6 +60,8 @@ class Slotted:
 
 def noted(x, seen=[]): seen.append(x)
 
+def bare(): pass
+
 def counter():
     number = 0
     def count():
@@ -88,6 +90,8 @@ def body(n):
     mask(n)
     noted(n)
     count()
+    noted.last = body.calls = n
+    if n > 3: bare.calls = n
     OF_THREAD.runs = getattr(OF_THREAD, "runs", 0) + 1
     VARIABLE.set(VARIABLE.get() + 1)
     DRAWN[0].random(), torch.rand(1, generator=DRAWN[1]), DRAWN[2].random(), DRAWN[3].rand()
@@ -110,6 +114,7 @@ def facts():
         "deque": list(RECENT), "defaultdict": dict(GROUPS), "ordered": list(ORDER),
         "count": IDS.__reduce__()[1], "lru_cache": mask.cache_info(),
         "default": noted.__defaults__[0][:], "closure": count.__closure__[0].cell_contents,
+        "functions": [{**vars(function)} for function in (noted, body, bare)],
         "thread": OF_THREAD.runs, "variable": VARIABLE.get(), "chain": dict(CHAIN),
         "python's": DRAWN[0].getstate(), "numpy's": str(DRAWN[2].bit_generator.state),
         "older": DRAWN[3].get_state()[2], "torch's": DRAWN[1].get_state().tolist(),
