@@ -63,7 +63,7 @@ class RankHooks:
             self._folders[test] = TemporaryDirectory(prefix="attnmem-ranks-")
         folder = Path(self._folders[test].name)
         with _variables({**rank_environment(rank, world, 1), MAIL: str(folder)}):
-            be_alone(os.environ)
+            be_alone()
             begin(folder, rank)
             try:
                 yield
@@ -98,9 +98,9 @@ def in_world(item: pytest.Item, world: int) -> Iterator[None]:
         TemporaryDirectory(prefix="attnmem-ranks-") as folder,  # letters of this world alone
         _variables({**given, MAIL: folder}),
     ):
-        be_alone(os.environ)
+        be_alone()
         yield
-    be_alone(os.environ)
+    be_alone()
 
 
 @contextmanager

@@ -182,7 +182,7 @@ def test_growth(attnmem):
     assert f"growth: at N=256 retained is not known: {doubt}" in ran.text
 
 
-def test_a_second_run_that_keeps_less_is_no_scratch(suite):
+def test_what_the_first_run_alone_keeps_is_named(suite):
     suite.write("""
 import pytest
 import torch
@@ -193,8 +193,24 @@ cache = []
 def test_it():
     if not cache: cache.append(torch.ones(256))
 """)
-    lines = suite.run().report("test_it")
-    assert (
-        "  and 1.0 KiB that the second run did not keep: state of first use, most likely;"
-        " warmup=1 leaves it out"
-    ) in lines
+    assert suite.run().report("test_it")[-3:] == [
+        "  held at the end (1 tensor):",
+        "    1.0 KiB  [256] float32  ones  test_suite.py:9  in test_it",
+        "             held by test_suite.cache[0]",
+    ]
+
+
+def test_a_second_call_that_keeps_less_is_no_scratch(suite):
+    suite.write("""
+import torch
+
+cache = []
+
+def fill():
+    if not cache: cache.append(torch.ones(256))
+
+def test_it(attnmem):
+    attnmem.check(attnmem.measure(fill), 0, metric="retained")
+""")
+    note = "and 1.0 KiB that the second run did not keep: state of first use, most likely; warmup=1"
+    assert note in suite.run().text

@@ -86,7 +86,7 @@ def _as_rank() -> None:
         from ..ranks.lone_rank import be_alone  # a torch may lack torch.distributed
         from .held_at_peak import record
 
-        be_alone(os.environ)
+        be_alone()
         record()
 
 

@@ -7,8 +7,9 @@ before a first collective: the store, where ranks meet, and the groups of the ho
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -91,17 +92,17 @@ class LoneStore(Store):
         return len(self._values)
 
 
-def be_alone(variables: Mapping[str, str]) -> None:
+def be_alone() -> None:
     """Makes this process a rank of a world whose other ranks do not run.
 
-    The ``variables`` are torchrun's. A program that gives its rank and the size of its world to
-    ``init_process_group`` is that rank.
+    Torchrun's variables of the environment say which, at the time that ranks meet. A program that
+    gives its rank and the size of its world to ``init_process_group`` is that rank.
     """
     notes = noting()
     if notes is not None:
         notes.forget_groups()
     watch_meshes()
-    after_import("torch.distributed.distributed_c10d", lambda module: _replace(module, variables))
+    after_import("torch.distributed.distributed_c10d", _replace)
     after_import("torch.distributed.pipelining.stage", _vote_alone)
 
 
@@ -122,11 +123,11 @@ def leave_groups() -> None:
         sys.modules["torch.distributed.distributed_c10d"].destroy_process_group()
 
 
-def _replace(module: ModuleType, variables: Mapping[str, str]) -> None:
+def _replace(module: ModuleType) -> None:
     """Replaces where ranks meet (``rendezvous``) and which backend a device has."""
     c10d: Any = module
     if hasattr(c10d, _KEPT):
-        return  # the variables are the same object
+        return
     met: list[LoneStore] = []  # C++ code keeps a store alive, and not its methods
 
     def rendezvous(
@@ -135,8 +136,8 @@ def _replace(module: ModuleType, variables: Mapping[str, str]) -> None:
         met.append(LoneStore())
         yield (
             met[-1],
-            rank if rank >= 0 else int(variables[RANK]),
-            world_size if world_size >= 0 else int(variables[WORLD_SIZE]),
+            rank if rank >= 0 else int(os.environ[RANK]),
+            world_size if world_size >= 0 else int(os.environ[WORLD_SIZE]),
         )
 
     c10d.rendezvous = rendezvous

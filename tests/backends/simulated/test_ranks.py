@@ -10,7 +10,6 @@ from pytest_attnmem.backends.primed_backend import open_primed
 from pytest_attnmem.backends.ranks.lone_rank import be_alone, leave_groups
 from pytest_attnmem.backends.simulated.collectives import Collectives
 
-VARIABLES = {"RANK": str(rank_programs.RANK), "WORLD_SIZE": str(rank_programs.W)}
 PEAKS = recordings.read("ranks")["peaks"]
 #: The program reads objects of ranks that do not run.
 OBJECTS = (
@@ -22,9 +21,12 @@ OBJECTS = (
 @pytest.fixture(scope="module")
 def rank():
     """The simulated device, on which this process is one rank of four."""
-    be_alone(VARIABLES)
+    be_alone()
     primed = open_primed("simulated:H100")
-    primed.run(lambda: dist.init_process_group("nccl"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RANK", str(rank_programs.RANK))
+        patch.setenv("WORLD_SIZE", str(rank_programs.W))
+        primed.run(lambda: dist.init_process_group("nccl"))
     yield primed
     leave_groups()
 
