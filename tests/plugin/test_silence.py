@@ -59,7 +59,9 @@ def pytest_unconfigure(): print("modules:", *sys.modules)
         (line,) = (line for line in ran.stdout.splitlines() if line.startswith("modules: "))
         return {*line.split()}
 
-    added = modules("-p", "attnmem") - modules()
+    added = (
+        modules("-p", "pytest_attnmem.plugin") - modules()
+    )  # by its module: names need email.parser
     assert "pytest_attnmem.plugin" in added
     assert added.isdisjoint({"torch", "numpy", "tabulate"})
     assert len(added) <= 15, sorted(added)
