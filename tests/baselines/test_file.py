@@ -178,7 +178,8 @@ def test_a_file_that_stays_as_it_was_is_left_alone(tmp_path: Path) -> None:
     path = write(tmp_path / "b.json", TEXT.replace("\n", "\r\n"))
     written = path.stat()
     put(path, ENTRIES)
-    assert path.stat() == written
+    after = path.stat()  # its time of access may be another one
+    assert (after.st_ino, after.st_mtime_ns) == (written.st_ino, written.st_mtime_ns)
 
 
 def test_nothing_else_is_left_in_the_folder(tmp_path: Path) -> None:

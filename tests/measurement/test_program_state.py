@@ -112,7 +112,7 @@ def facts():
     return {
         "global": CALLS, "dict": sorted(CACHE), "list": len(STATES), "set": sorted(SEEN),
         "deque": list(RECENT), "defaultdict": dict(GROUPS), "ordered": list(ORDER),
-        "count": IDS.__reduce__()[1], "lru_cache": mask.cache_info(),
+        "count": repr(IDS), "lru_cache": mask.cache_info(),
         "default": noted.__defaults__[0][:], "closure": count.__closure__[0].cell_contents,
         "functions": [{**vars(function)} for function in (noted, body, bare)],
         "thread": OF_THREAD.runs, "variable": VARIABLE.get(), "chain": dict(CHAIN),

@@ -59,9 +59,8 @@ def pytest_unconfigure(): print("modules:", *sys.modules)
         (line,) = (line for line in ran.stdout.splitlines() if line.startswith("modules: "))
         return {*line.split()}
 
-    added = (
-        modules("-p", "pytest_attnmem.plugin") - modules()
-    )  # by its module: names need email.parser
+    # By its module: pytest 8 imports email.parser to find a plugin by its name.
+    added = modules("-p", "pytest_attnmem.plugin") - modules()
     assert "pytest_attnmem.plugin" in added
     assert added.isdisjoint({"torch", "numpy", "tabulate"})
     assert len(added) <= 15, sorted(added)
