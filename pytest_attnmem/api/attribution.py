@@ -38,6 +38,9 @@ def traced_call(
 
     No window counts the call, and what it changes of the program is put back. Each ``lru_cache`` is
     empty, as for a first call.
+
+    Raises:
+        AttnMemError: a tensor that the call changed is too large to be put back.
     """
     module = getattr(fn, "__module__", "") or ""
     state = ProgramState({"fn": fn, "call": call}, [module], [primed.backend])
@@ -45,9 +48,11 @@ def traced_call(
         generators = Generators()
         try:
             with state.for_a_run():
-                return primed.run(call, trace=True, most=most, search=SearchTime())[0]
+                traced, _ = primed.run(call, trace=True, most=most, search=SearchTime())
         finally:
             generators.put_back()
+    state.check_put_back()
+    return traced
 
 
 def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Verdict:

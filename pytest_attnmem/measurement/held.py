@@ -15,7 +15,7 @@ BACKWARD, SAVED = "backward", "saved"
 
 @dataclass(eq=False)
 class Returned:
-    """What a measured call returned: alive at its end, as ``Measurement.result``."""
+    """Holds what a measured call returned, which becomes ``Measurement.result``."""
 
     result: Any
 

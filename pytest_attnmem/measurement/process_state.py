@@ -1,4 +1,4 @@
-"""What a program changes of its process: the environment, the path of imports, handlers of logs."""
+"""Keeps what a program may change of its process, and puts it back after another run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import sys
 
 
 class ProcessState:
-    """The state of the process, but for its root logger, whose handlers pytest changes."""
+    """The environment, the path of imports, and the handlers of loggers.
+
+    The root logger is left out, because pytest changes its handlers.
+    """
 
     def __init__(self) -> None:
         self._environment = dict(os.environ)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
+from ..errors import AttnMemError
 from .process_state import ProcessState
 from .protocol import BackendProtocol, end_run, noted
 from .stand_ins import is_cache, is_replaced
@@ -135,6 +136,18 @@ class ProgramState:
         for function in self._functions:
             if vars(function):
                 write_function(function, [])
+
+    def check_put_back(self) -> None:
+        """Checks that all that the runs changed was put back.
+
+        Raises:
+            AttnMemError: a tensor that was changed is too large to be put back.
+        """
+        if self.lost:
+            raise AttnMemError(
+                f"the test changes {self.lost}, which is too large to be put back after another"
+                " run; make it in the test"
+            )
 
     @property
     def lost(self) -> str:

@@ -1,4 +1,4 @@
-"""What stands in a program's state for an object that cannot be put back, while a test runs again.
+"""Stand-ins for the objects of a program that cannot be put back, while a test runs again.
 
 Nobody can take a number back that an iterator gave, or an entry out of an ``lru_cache``. So another
 run gets another object in its place, and the program's own is left alone.

@@ -15,7 +15,6 @@ from unittest import IsolatedAsyncioTestCase
 
 import pytest
 
-from ..errors import AttnMemError
 from ..measurement.program_state import ProgramState
 from ..measurement.random_states import Generators
 from .own_folder import fill_folder, folder_aside, note_folder
@@ -107,11 +106,7 @@ def another_run(item: pytest.Item, *, empty_caches: bool = True) -> Iterator[lis
                 reset_item(item)
     finally:
         generators.put_back()
-    if state.lost:
-        raise AttnMemError(
-            f"the test changes {state.lost}, which is too large to be put back after another run;"
-            " make it in the test"
-        )
+    state.check_put_back()
 
 
 @contextmanager

@@ -85,7 +85,7 @@ def renew_fixtures(item: pytest.Item) -> None:
 
 
 class NotMadeAnew(BudgetError):
-    """A fixture that was made once cannot be made beside that, such as one that takes a port."""
+    """A fixture cannot be made a second time beside the first, because it takes a port, say."""
 
 
 @contextmanager

@@ -26,28 +26,25 @@ def note_folder(item: pytest.Item) -> None:
 
 @contextmanager
 def folder_aside(item: pytest.Item) -> Iterator[None]:
-    """Sets what the first run left in the folder aside, and puts it back; likewise, where it was.
+    """Sets the folder of the first run aside for a while; puts it and the working directory back.
 
     A folder that cannot be renamed, as with open files on Windows, stays as it is.
     """
-    folder, place = _folder(item), _place()
-    if folder is None or _FOUND not in item.stash or _ASIDE in item.stash:
-        yield
-    else:
-        aside = folder.with_name(f"{folder.name}-aside")
+    folder, place, aside = _folder(item), _place(), None
+    if folder is not None and _FOUND in item.stash and _ASIDE not in item.stash:
         with suppress(OSError):
-            folder.rename(aside)
-            folder.mkdir()
+            aside = folder.rename(folder.with_name(f"{folder.name}-aside"))
             item.stash[_ASIDE] = aside
-        try:
-            yield
-        finally:
-            if _ASIDE in item.stash:
-                del item.stash[_ASIDE]
-                shutil.rmtree(folder, ignore_errors=True)
-                aside.rename(folder)
-    if place != _place():
-        os.chdir(place)
+            folder.mkdir()
+    try:
+        yield
+    finally:
+        if folder is not None and aside is not None:
+            del item.stash[_ASIDE]
+            shutil.rmtree(folder, ignore_errors=True)
+            aside.rename(folder)
+        if place and place != _place():
+            os.chdir(place)
 
 
 def fill_folder(item: pytest.Item) -> None:

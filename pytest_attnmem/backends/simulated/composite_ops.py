@@ -59,10 +59,10 @@ _AVOIDED_OPS: tuple[tuple[Any, tuple[Any, ...]], ...] = (
 
 class _Latest:
     ops: CompositeOps | None = None
-    """The replacements that are registered, above all others."""
+    """The replacements that were registered last, which PyTorch calls; None if there are none."""
 
 
-#: Of the process, as the registrations are.
+#: It belongs to the process, because PyTorch's registrations do.
 _LATEST: Final = _Latest()
 
 

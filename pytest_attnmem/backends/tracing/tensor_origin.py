@@ -37,7 +37,7 @@ _CALL: CodeType = Module._wrapped_call_impl.__code__
 #: The frames around this one are of code that started a backward pass, not of its operators.
 _ENGINE: CodeType = _engine_run_backward.__code__
 
-#: What the code of a frame is, beside the standings of a program's files: torch's or ours.
+#: The kinds of code that are no program's; a program's code has the standing of its file, >= 0.
 _FOREIGN, _OPTIMIZER, _COMMAND = -1, -2, -3
 
 #: The codes that called an operator and the places in them, the innermost first.
