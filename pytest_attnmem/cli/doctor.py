@@ -16,7 +16,7 @@ from .. import __version__
 from ..backends.registry import BUILT_IN, check_name, open_backend
 from ..errors import AttnMemError, BackendUnavailable
 from ..measurement.installed_torch import missing_rules
-from ..nulldevice import build, launch, torch_build
+from ..nulldevice import build, launch
 from ..units import excerpt, format_size
 from .progress import progress
 from .terminal import painted
@@ -102,21 +102,13 @@ def _version(name: str) -> str | None:
 def _refusal(name: str) -> str:
     try:
         if name == "null" and not launch.active():
-            _check_null()
+            build.check()
         else:
             open_backend(name)
     except AttnMemError as error:
         _, colon, why = str(error).partition(" cannot measure here: ")
         return why if colon else str(error)
     return ""
-
-
-def _check_null() -> None:
-    """Raises BackendUnavailable if the null runtime could not be built for this torch."""
-    build.refuse_elsewhere()
-    torch_build.find()
-    build.find_compiler()
-    build.cache_folder()
 
 
 def _caches() -> Iterator[tuple[str, tuple[Path, int | None]]]:
@@ -156,7 +148,7 @@ def render(found: Findings) -> list[str]:
 
 
 def shown_path(path: Path) -> str:
-    """Returns a path as its user writes it: ``~/.cache/attnmem``."""
+    """Returns a path as its user writes it: ``~/.cache/pytest-attnmem``."""
     home = Path.home()
     return f"~/{path.relative_to(home).as_posix()}" if path.is_relative_to(home) else str(path)
 

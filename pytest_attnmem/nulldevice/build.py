@@ -1,4 +1,7 @@
-"""Compiles the runtime into the user's cache, once for each torch and compiler."""
+"""Makes the folder of the null device in the user's cache, once for each torch: runtime and stubs.
+
+The runtime comes compiled with the wheel for Linux; a checkout compiles it.
+"""
 
 from __future__ import annotations
 
@@ -11,53 +14,85 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ..errors import BackendUnavailable
-from . import elf, stubs, torch_build
+from . import elf, elf_writer, stubs, torch_build
+from .kept_build import user_cache
 from .torch_build import TorchBuild
 from .trusted_folder import check_trusted, make_trusted
 
 #: Programs open the driver and NVML by these file names.
 LIBRARY = "libcuda.so.1"
 MANAGEMENT = "libnvidia-ml.so.1"
+#: Triton before 3.6 links with -lcuda.
+_OTHER_NAMES = (MANAGEMENT, "libcuda.so")
 
 _SOURCE = Path(__file__).parent / "source"
-_FLAGS = ("-std=gnu11", "-O1", "-fPIC", "-fvisibility=hidden", "-Wno-deprecated-declarations")
+_FLAGS = (
+    "-std=gnu11",
+    "-O1",
+    "-fPIC",
+    "-fvisibility=hidden",
+    "-Wno-deprecated-declarations",
+    "-fno-sanitize=undefined",  # which zig's compiler would add
+)
 _LINK = ("-shared", f"-Wl,-soname,{LIBRARY}")
 _LINKED = ("-lpthread", "-ldl")
 
 
 def build(beside_gpu: bool = False) -> Path:
-    """Returns the folder of the compiled runtime for the torch that this Python imports.
+    """Returns the folder with the runtime and the stubs for the torch of the null device.
 
     Raises:
-        BackendUnavailable: it cannot be built or used here; the message says why in one line.
+        BackendUnavailable: it cannot be made or used here; the message says why in one line.
     """
     refuse_elsewhere(beside_gpu)
-    return _built(torch_build.find())
+    torch = torch_build.find()
+    return _kept(_key(torch), torch.major, torch.packages, torch)
 
 
-def build_alone(headers: Path) -> Path:
-    """Returns the folder of a compiled runtime for no torch: cuDNN's planner needs no more.
+def build_alone(major: int, packages: Sequence[Path]) -> Path:
+    """Returns the folder with the runtime for no torch: cuDNN's planner needs no more.
 
-    ``headers`` is the folder of CUDA's headers.
+    ``major`` is CUDA's version; ``packages`` are folders named ``nvidia`` that have its headers.
 
     Raises:
-        BackendUnavailable: it cannot be built here; the message says why in one line.
+        BackendUnavailable: it cannot be made here; the message says why in one line.
     """
-    return _built(TorchBuild("", "", (), (), headers))
+    return _kept(_key(None), major, packages, None)
 
 
-def _built(torch: TorchBuild) -> Path:
-    compiler = find_compiler()
+def _kept(key: str, major: int, packages: Sequence[Path], torch: TorchBuild | None) -> Path:
     cache = cache_folder()
-    folder = cache / key(torch, version_of(compiler))
+    runtime = _built(major)
+    if not runtime.is_file():
+        runtime = _compiled(cache, major, packages)
+    folder = cache / f"{_digest(runtime)}-{key}"
     if not (folder / LIBRARY).is_file():
-        _build_into(folder, torch, compiler)
-    for path in (cache.parent, cache, folder, folder / LIBRARY):
+        _make(folder, lambda product: _fill(product, runtime, torch))
+    for path in (cache.parent, cache, folder, *folder.iterdir()):
         check_trusted(path)
     return folder
+
+
+def check() -> None:
+    """Checks that the null device can be made here, without making it.
+
+    Raises:
+        BackendUnavailable: it cannot; the message says why in one line.
+    """
+    refuse_elsewhere()
+    torch = torch_build.find()
+    cache_folder()
+    if not _built(torch.major).is_file():
+        _headers_and_compiler(torch.major, torch.packages)
+
+
+def _built(major: int) -> Path:
+    """Returns the runtime that the wheel for Linux has; a checkout and the pure wheel have none."""
+    return Path(__file__).parent / "built" / f"cuda{major}.so"
 
 
 def refuse_elsewhere(beside_gpu: bool = False) -> None:
@@ -68,7 +103,13 @@ def refuse_elsewhere(beside_gpu: bool = False) -> None:
     on such a machine are more likely a mistake.
     """
     if sys.platform != "linux":
-        raise BackendUnavailable(f"the null device needs Linux, and this is {sys.platform}")
+        raise BackendUnavailable(
+            f"the null device needs Linux, and this is {sys.platform}; use simulated"
+        )
+    if platform.machine() != "x86_64":
+        raise BackendUnavailable(
+            f"the null device needs x86-64, and this is {platform.machine()}; use simulated"
+        )
     if beside_gpu:
         return
     if os.path.exists("/dev/nvidiactl"):
@@ -100,7 +141,7 @@ def version_of(compiler: tuple[str, ...]) -> str:
 
 
 def cache_folder() -> Path:
-    """Returns ``$XDG_CACHE_HOME/attnmem/nulldevice``; ``~/.cache`` if the variable is not set."""
+    """Returns the folder ``nulldevice`` in the user's cache."""
     folder = user_cache() / "nulldevice"
     if set(str(folder)) & set(" :;"):  # LD_PRELOAD and LD_LIBRARY_PATH are split at these
         raise BackendUnavailable(
@@ -110,43 +151,50 @@ def cache_folder() -> Path:
     return folder
 
 
-def user_cache() -> Path:
-    """Returns ``$XDG_CACHE_HOME/attnmem``; ``~/.cache/attnmem`` if the variable is not set."""
-    root = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(root) if os.path.isabs(root) else Path("~/.cache").expanduser()
-    return base / "attnmem"
-
-
-def key(torch: TorchBuild, compiler: str) -> str:
-    """Returns a short name that changes with everything the compiled runtime depends on."""
-    digest = hashlib.sha256()
-    about = (torch.version, torch.cuda, _header_version(torch), compiler, platform.machine())
-    files = [path.read_bytes() for path in _sources()]
-    ours = [
-        Path(module.__file__ or "").read_bytes() for module in (stubs, elf, sys.modules[__name__])
+def _key(torch: TorchBuild | None) -> str:
+    """Returns a short name that changes with everything that the stubs depend on."""
+    about = [torch.version, torch.cuda, str(torch.folder)] if torch else []
+    # Libraries that are installed later need no stub any more.
+    installed = [
+        str(path) for root in (torch.packages if torch else ()) for path in root.glob("*/lib")
     ]
-    for part in (*(text.encode() for text in about), *files, *ours):
-        digest.update(hashlib.sha256(part).digest())
-    return digest.hexdigest()[:20]
+    ours = [Path(module.__file__ or "") for module in (elf, elf_writer, stubs)]
+    return _digest(*ours, *about, *sorted(installed))
 
 
-def _sources() -> list[Path]:
-    return sorted(path for path in _SOURCE.rglob("*") if path.suffix in (".c", ".h"))
+def _digest(*parts: Path | str) -> str:
+    digest = hashlib.sha256()
+    for part in parts:
+        content = part.read_bytes() if isinstance(part, Path) else part.encode()
+        digest.update(hashlib.sha256(content).digest())
+    return digest.hexdigest()[:16]
 
 
-def _header_version(torch: TorchBuild) -> str:
-    text = (torch.headers / "cuda.h").read_text(encoding="utf-8", errors="replace")
-    return next((line for line in text.splitlines() if "define CUDA_VERSION" in line), "")
+def _fill(product: Path, runtime: Path, torch: TorchBuild | None) -> None:
+    library = product / LIBRARY
+    shutil.copyfile(runtime, library)
+    library.chmod(0o700)  # whatever the umask is: others may not write what is preloaded
+    for name in _OTHER_NAMES:
+        (product / name).symlink_to(LIBRARY)
+    imported = [name for path in torch.libraries for name in elf.undefined(path)] if torch else []
+    exported = [name for path in torch.runtime for name in elf.defined(path)] if torch else []
+    written = {stubs.CALLS: stubs.of_calls(imported, exported, elf.defined(library))}
+    if torch:
+        ours = {LIBRARY, *_OTHER_NAMES}
+        written.update(stubs.of_missing(torch.folder, ours, torch.cudnn))
+    for name, image in written.items():
+        (product / name).write_bytes(image)
+        (product / name).chmod(0o700)
 
 
-def _build_into(folder: Path, torch: TorchBuild, compiler: tuple[str, ...]) -> None:
-    """Builds beside the folder, then renames: a process that comes second uses the first build."""
+def _make(folder: Path, fill: Callable[[Path], None]) -> None:
+    """Fills another folder, then renames it: a process that comes second uses the first's."""
     try:
         make_trusted(folder.parent)
         with tempfile.TemporaryDirectory(prefix=".building-", dir=folder.parent) as scratch:
             product = Path(scratch) / "product"
-            product.mkdir()
-            _compile(Path(scratch), product, torch, compiler)
+            product.mkdir(mode=0o700)
+            fill(product)
             try:
                 product.rename(folder)
             except OSError:
@@ -156,25 +204,48 @@ def _build_into(folder: Path, torch: TorchBuild, compiler: tuple[str, ...]) -> N
         raise BackendUnavailable(f"the null device cannot write its cache: {error}") from None
 
 
-def _compile(scratch: Path, product: Path, torch: TorchBuild, compiler: tuple[str, ...]) -> None:
-    include = (f"-I{_SOURCE / 'shim'}", f"-I{_SOURCE}", f"-I{torch.headers}")
+def _compiled(cache: Path, major: int, packages: Sequence[Path]) -> Path:
+    """Returns the runtime, compiled from its source; only a checkout has to."""
+    headers, compiler = _headers_and_compiler(major, packages)
+    about = (version_of(compiler), (headers / "cuda.h").read_text("utf-8", errors="replace"))
+    ours = (Path(__file__), Path(stubs.__file__))
+    folder = cache / f"compiled-{_digest(*_sources(), *ours, *about)}"
+    if not (folder / LIBRARY).is_file():
+        _make(folder, lambda product: compile_runtime(headers, compiler, product / LIBRARY))
+    return folder / LIBRARY
+
+
+def _headers_and_compiler(major: int, packages: Sequence[Path]) -> tuple[Path, tuple[str, ...]]:
+    headers = torch_build.find_headers(packages, major)
+    if headers is None:
+        package = "nvidia-cuda-runtime" if major >= 13 else f"nvidia-cuda-runtime-cu{major}"
+        raise BackendUnavailable(
+            "this copy of pytest-attnmem has no compiled runtime for the null device; to compile"
+            f" one needs CUDA's headers: pip install {package}=={major}.*"
+        )
+    return headers, find_compiler()
+
+
+def compile_runtime(headers: Path, compiler: tuple[str, ...], library: Path) -> None:
+    """Compiles the runtime for the CUDA of these headers into a file.
+
+    Raises:
+        BackendUnavailable: the compiler fails.
+    """
+    include = (f"-I{_SOURCE / 'shim'}", f"-I{_SOURCE}", f"-I{headers}")
     written = [str(path) for path in _sources() if path.suffix == ".c"]
-    library = product / LIBRARY
     command = (*compiler, *_FLAGS, *_LINK, *include, "-o", str(library))
     # Link without stubs first: the functions that this library defines need no stub.
     _run((*command, *written, *_LINKED))
-    header = (torch.headers / "cuda.h").read_text(encoding="utf-8", errors="replace")
-    wanted = stubs.wanted(
-        stubs.read_undefined(map(str, torch.libraries)),
-        stubs.read_defined(map(str, torch.runtime)),
-        header,
-    )
-    generated = scratch / "stubs.c"
-    generated.write_text(stubs.source(wanted - elf.defined(library)), encoding="utf-8")
-    _run((*command, *written, str(generated), *_LINKED))
-    (product / MANAGEMENT).symlink_to(LIBRARY)
-    product.chmod(0o700)
-    library.chmod(0o700)  # whatever the umask is: others may not write what is preloaded
+    declared = stubs.declared((headers / "cuda.h").read_text("utf-8", errors="replace"))
+    with tempfile.TemporaryDirectory() as scratch:
+        generated = Path(scratch) / "stubs.c"
+        generated.write_text(stubs.source(declared - elf.defined(library)), encoding="utf-8")
+        _run((*command, *written, str(generated), *_LINKED))
+
+
+def _sources() -> list[Path]:
+    return sorted(path for path in _SOURCE.rglob("*") if path.suffix in (".c", ".h"))
 
 
 def _run(command: tuple[str, ...]) -> str:

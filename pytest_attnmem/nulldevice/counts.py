@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
@@ -36,8 +37,11 @@ def unknown_calls() -> dict[str, int]:
         if needed <= size:
             break
         size = needed
-    lines = (line.split() for line in buffer.value.decode().splitlines())
-    return {name: int(calls) for name, calls in sorted(lines)}
+    found: Counter[str] = Counter()
+    for line in sorted(buffer.value.decode().splitlines()):
+        name, calls = line.split()
+        found[name] += int(calls)
+    return dict(found)
 
 
 def device_reads() -> int:

@@ -22,7 +22,7 @@ class CudnnPackage:
     """An installed cuDNN."""
 
     libraries: tuple[Path, ...]  # to be loaded in this order; cuDNN is the last
-    headers: Path  # of CUDA's runtime
+    major: int  # of CUDA
 
 
 def find() -> CudnnPackage:
@@ -43,7 +43,6 @@ def describe(roots: Sequence[Path]) -> CudnnPackage:
         for pattern in (*_NEEDED, _CUDNN)
     ]
     libraries = tuple(path for path in found if path is not None)
-    headers = torch_build.find_headers(roots)
-    if headers is None or len(libraries) < len(found):
+    if len(libraries) < len(found):
         raise BackendUnavailable(_INSTALL)
-    return CudnnPackage(libraries, headers)
+    return CudnnPackage(libraries, int(libraries[0].name.rpartition(".")[2]))

@@ -12,7 +12,10 @@ from typing import NamedTuple, NoReturn
 
 from ..errors import BackendUnavailable
 from ..profiles import DEFAULT_PROFILE, DeviceProfile, find_profile
+from . import torch_build
 from .build import LIBRARY, build
+from .kept_build import FRONT
+from .stubs import CALLS
 
 _PREFIX = "ATTNMEM_NULL_"
 _ASKED = re.compile(r"(?:([1-9]\d{0,3})x)?(.*)")
@@ -105,16 +108,18 @@ def environment(
     """
     if count < 1:
         raise BackendUnavailable(f"the number of null devices is {count}; use 1 or more")
-    return variables(build(beside_gpu), profile, count, os.environ)
+    over = variables(build(beside_gpu), profile, count, os.environ)
+    front = torch_build.find().front
+    return {**over, FRONT: str(front)} if front else over
 
 
 def variables(
     folder: Path, profile: DeviceProfile, count: int, over: Mapping[str, str]
 ) -> dict[str, str]:
     """Returns the variables for the runtime in *folder*; other preloads *over* it are kept."""
-    library = str(folder / LIBRARY)
+    preloaded = _first(str(folder / CALLS), over.get("LD_PRELOAD", ""))
     return {
-        "LD_PRELOAD": _first(library, over.get("LD_PRELOAD", "")),
+        "LD_PRELOAD": _first(str(folder / LIBRARY), preloaded),
         # Programs open the driver and NVML by name, so this folder must come first.
         "LD_LIBRARY_PATH": _first(str(folder), over.get("LD_LIBRARY_PATH", "")),
         "TRITON_LIBCUDA_PATH": str(folder),

@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from ..errors import BackendUnavailable
 from ..profiles import DeviceProfile
-from . import cudnn_package, launch
+from . import cudnn_package, launch, torch_build
 from .build import LIBRARY, build_alone
 
 _PROGRAM = Path(__file__).parent / "cudnn_planner.py"
@@ -34,7 +34,7 @@ class PlannerProcess:
             BackendUnavailable: a package, a compiler or the right system is missing.
         """
         package = cudnn_package.find()
-        folder = build_alone(package.headers)
+        folder = build_alone(package.major, torch_build.packages())
         over = launch.variables(folder, profile, 1, {})
         over["ATTNMEM_NULL_PLANS"] = ""  # answers are kept by the question, not by cuDNN's steps
         env = {**os.environ, **over}

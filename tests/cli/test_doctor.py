@@ -27,8 +27,8 @@ def test_what_works_comes_first_and_then_why_others_do_not(home, monkeypatch, ca
         raise BackendUnavailable("the null device needs a C compiler: found none of cc")
 
     monkeypatch.setattr(doctor, "open_backend", refuse)
-    monkeypatch.setattr(doctor, "_check_null", refuse_null)
-    folder = home / ".cache" / "attnmem" / "nulldevice" / "key"
+    monkeypatch.setattr(build, "check", refuse_null)
+    folder = home / ".cache" / "pytest-attnmem" / "nulldevice" / "key"
     folder.mkdir(parents=True)
     folder.joinpath("libcuda.so.1").write_bytes(bytes(2048))
     assert main(["doctor"]) == 0
@@ -44,7 +44,7 @@ def test_what_works_comes_first_and_then_why_others_do_not(home, monkeypatch, ca
         "  simulated    no   no simulated",
     ]
     assert any(line.startswith("  torch ") and line.endswith("rules are known") for line in lines)
-    assert lines[-1] == "  null runtime          ~/.cache/attnmem/nulldevice  2.0 KiB"
+    assert lines[-1] == "  null runtime          ~/.cache/pytest-attnmem/nulldevice  2.0 KiB"
     assert [main(["doctor", "--backend", name]) for name in ("cpu", "auto", "null:H100")] == [
         0,
         0,
@@ -59,7 +59,7 @@ def test_a_machine_without_torch_has_no_backend(home, monkeypatch, capsys):
     assert lines[0] == f"attnmem {__version__} cannot measure here"
     assert lines[3] == "  cuda         no   torch is not installed; pip install torch"
     assert "  torch                 not installed" in lines
-    assert lines[-1] == "  null runtime          ~/.cache/attnmem/nulldevice  not made yet"
+    assert lines[-1] == "  null runtime          ~/.cache/pytest-attnmem/nulldevice  not made yet"
 
 
 def test_json_has_the_same(home, capsys):
@@ -70,7 +70,7 @@ def test_json_has_the_same(home, capsys):
 
 
 def test_nothing_is_compiled(home, monkeypatch):
-    monkeypatch.setattr(build, "_build_into", lambda *_: pytest.fail("it was compiled"))
+    monkeypatch.setattr(build, "_make", lambda *_: pytest.fail("it was compiled"))
     doctor.examine()
     assert not (home / ".cache").exists()
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pytest_attnmem.nulldevice import build, torch_build
+from pytest_attnmem.nulldevice import build, stubs, torch_build
 
 BUILD = "from pytest_attnmem.nulldevice.build import build; print(build())"
 
@@ -19,13 +19,17 @@ def test_builders_at_once_make_one_library_and_leave_nothing_else(tmp_path):
     ]
     folders = {builder.communicate()[0].strip() for builder in builders}
     assert [builder.returncode for builder in builders] == [0] * 4
-    made = list((tmp_path / "attnmem" / "nulldevice").iterdir())
-    assert folders == set(map(str, made))
-    assert {path.name for path in made[0].iterdir()} == {build.LIBRARY, build.MANAGEMENT}
+    made = list((tmp_path / "pytest-attnmem" / "nulldevice").iterdir())
+    compiled, folder = sorted(made, key=lambda path: not path.name.startswith("compiled-"))
+    assert folders == {str(folder)}
+    assert {path.name for path in compiled.iterdir()} == {build.LIBRARY}
+    ours = {build.LIBRARY, *build._OTHER_NAMES, stubs.CALLS}
+    assert ours <= {path.name for path in folder.iterdir()}
 
 
 def test_the_source_compiles_without_a_warning(tmp_path):
-    headers = torch_build.find().headers
+    torch = torch_build.find()
+    headers = torch_build.find_headers(torch.packages, torch.major)
     strict = ("-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter")
     include = (f"-I{build._SOURCE / 'shim'}", f"-I{headers}")
     for source in sorted(build._SOURCE.glob("*.c")):

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_attnmem import nulldevice
 from pytest_attnmem.nulldevice.build import find_compiler
-from pytest_attnmem.nulldevice.torch_build import find
+from pytest_attnmem.nulldevice.torch_build import find, find_headers
 
 SOURCE = Path(str(nulldevice.__file__)).parent / "source"
 #: A function that is defined or declared: its name and its parameters.
@@ -17,9 +17,14 @@ NUMBERS_OF_64_BITS = re.compile(r"int64_t|size_t|long")
 POINTERS = re.compile(r"\*|\[|cu(solverDn|blas)(Handle|Params)_t|Info_t")
 
 
+def headers():
+    torch = find()
+    return find_headers(torch.packages, torch.major)
+
+
 def expanded(source):
     """Returns the code of one of our sources without macros."""
-    folders = (SOURCE, SOURCE / "shim", find().headers)
+    folders = (SOURCE, SOURCE / "shim", headers())
     command = (*find_compiler(), "-E", "-P", *[f"-I{folder}" for folder in folders])
     done = subprocess.run((*command, SOURCE / source), capture_output=True, text=True, check=True)
     return done.stdout
@@ -56,7 +61,7 @@ def without_comments(header):
     ],
 )
 def test_functions_with_outputs_have_the_parameters_of_the_header(source, header, least):
-    path = find().headers / header
+    path = headers() / header
     if not path.is_file():
         pytest.skip(f"the CUDA package of this PyTorch lacks {header}")
     theirs = functions(without_comments(path))

@@ -7,16 +7,20 @@ import pytest
 
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.nulldevice import build
+from pytest_attnmem.nulldevice.elf_writer import Function, write
 from pytest_attnmem.nulldevice.torch_build import TorchBuild
 
 
 @pytest.fixture
 def torch(tmp_path):
-    headers = tmp_path / "include"
-    headers.mkdir()
+    folder = tmp_path / "site-packages" / "torch"
+    (folder / "lib").mkdir(parents=True)
+    packages = tmp_path / "site-packages" / "nvidia"
+    headers = packages / "cu13" / "include"
+    headers.mkdir(parents=True)
     (headers / "cuda.h").write_text("#define CUDA_VERSION 13000\n")
     (headers / "cuda_runtime_api.h").touch()
-    return TorchBuild("2.13.0+cu130", "13.0", (), (), headers)
+    return TorchBuild("2.13.0+cu130", "13.0", folder, (packages,))
 
 
 def refusal(action, *arguments):
@@ -27,48 +31,68 @@ def refusal(action, *arguments):
     return text
 
 
-def test_the_key_is_one_for_one_torch_compiler_and_source(torch):
-    assert build.key(torch, "cc 12") == build.key(torch, "cc 12")
-    assert len(build.key(torch, "cc 12")) == 20
+def test_the_key_is_one_for_one_torch(torch):
+    assert build._key(torch) == build._key(torch) != build._key(None)
+    assert len(build._key(torch)) == 16
 
 
-def test_the_key_changes_with_torch_with_cuda_and_with_the_compiler(torch):
-    keys = {build.key(torch, "cc 12"), build.key(torch, "cc 13")}
-    keys.add(build.key(replace(torch, version="2.14.0"), "cc 12"))
-    keys.add(build.key(replace(torch, cuda="12.8"), "cc 12"))
-    (torch.headers / "cuda.h").write_text("#define CUDA_VERSION 12080\n")
-    keys.add(build.key(torch, "cc 12"))
+def test_the_key_changes_with_torch_with_cuda_with_its_place_and_with_packages(torch, tmp_path):
+    keys = {build._key(torch), build._key(replace(torch, version="2.14.0"))}
+    keys.add(build._key(replace(torch, cuda="12.8")))
+    keys.add(build._key(replace(torch, folder=tmp_path)))
+    (torch.packages[0] / "cudnn" / "lib").mkdir(parents=True)
+    keys.add(build._key(torch))
     assert len(keys) == 5
 
 
-def test_the_key_changes_with_the_source(torch, tmp_path, monkeypatch):
-    before = build.key(torch, "cc")
-    source = tmp_path / "source"
-    source.mkdir()
-    (source / "memory.c").write_text("int other;")
-    monkeypatch.setattr(build, "_SOURCE", source)
-    assert build.key(torch, "cc") != before
+def test_the_wheels_runtime_needs_no_compiler(torch, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(build, "_built", lambda major: tmp_path / f"cuda{major}.so")
+    monkeypatch.setattr(build, "find_compiler", lambda: pytest.fail("a compiler was looked for"))
+    (tmp_path / "cuda13.so").write_bytes(write("libcuda.so.1", [Function("cuInit")]))
+    folder = build.build_alone(13, torch.packages)
+    assert {path.name for path in folder.iterdir()} == {
+        "libcuda.so", "libcuda.so.1", "libnvidia-ml.so.1", "libattnmem-calls.so",
+    }  # fmt: skip
+    assert build.build_alone(13, torch.packages) == folder
+
+
+def test_a_checkout_needs_headers_of_the_same_cuda(torch, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(build, "_built", lambda major: tmp_path / f"cuda{major}.so")
+    assert refusal(build.build_alone, 12, torch.packages) == (
+        "this copy of pytest-attnmem has no compiled runtime for the null device; to compile one"
+        " needs CUDA's headers: pip install nvidia-cuda-runtime-cu12==12.*"
+    )
+    assert "pip install nvidia-cuda-runtime==14.*" in refusal(build.build_alone, 14, torch.packages)
 
 
 def test_the_cache_is_where_the_user_says(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert build.cache_folder() == Path("/somewhere/attnmem/nulldevice")
+    assert build.cache_folder() == Path("/somewhere/pytest-attnmem/nulldevice")
     monkeypatch.setenv("XDG_CACHE_HOME", "not/absolute")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert build.cache_folder() == tmp_path / ".cache" / "attnmem" / "nulldevice"
+    assert build.cache_folder() == tmp_path / ".cache" / "pytest-attnmem" / "nulldevice"
 
 
 def test_a_cache_that_cannot_be_preloaded_from_is_refused(monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "/my cache")
     assert refusal(build.cache_folder) == (
         "the null device needs a cache folder without spaces and colons, not"
-        " /my cache/attnmem/nulldevice: set XDG_CACHE_HOME"
+        " /my cache/pytest-attnmem/nulldevice: set XDG_CACHE_HOME"
     )
 
 
 def test_another_system_is_refused(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert refusal(build.build) == "the null device needs Linux, and this is darwin"
+    assert refusal(build.build) == (
+        "the null device needs Linux, and this is darwin; use simulated"
+    )
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setattr(build.platform, "machine", lambda: "aarch64")
+    assert (
+        refusal(build.build) == "the null device needs x86-64, and this is aarch64; use simulated"
+    )
 
 
 def test_a_real_gpu_is_refused(monkeypatch):
@@ -121,30 +145,35 @@ def test_a_compiler_is_found(monkeypatch, tmp_path, there, wanted, found):
     assert build.find_compiler() == (str(tmp_path / found[0]), *found[1:])
 
 
-def test_an_error_of_the_compiler_is_one_line(torch, tmp_path):
+def test_an_error_of_the_compiler_is_one_line(torch, tmp_path, monkeypatch):
     compiler = tmp_path / "cc"
-    compiler.write_text("#!/bin/sh\necho note >&2\necho 'a.c:1: error: no' >&2\nexit 1\n")
+    compiler.write_text(
+        "#!/bin/sh\n[ $1 = --version ] && exit\n"
+        "echo note >&2\necho 'a.c:1: error: no' >&2\nexit 1\n"
+    )
     compiler.chmod(0o755)
-    text = refusal(build._build_into, tmp_path / "out" / "key", torch, (str(compiler),))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(build, "_built", lambda major: tmp_path / f"cuda{major}.so")
+    monkeypatch.setenv("CC", str(compiler))
+    text = refusal(build.build_alone, 13, torch.packages)
     assert text == f"the null device cannot be compiled by {compiler}: a.c:1: error: no"
-    assert list((tmp_path / "out").iterdir()) == []
+    assert list(build.cache_folder().iterdir()) == []
 
 
-def test_a_cache_that_cannot_be_written_is_one_line(torch, tmp_path):
+def test_a_cache_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "file").touch()
-    text = refusal(build._build_into, tmp_path / "file" / "x" / "key", torch, ("cc",))
+    text = refusal(build._make, tmp_path / "file" / "x" / "key", lambda product: None)
     assert text.startswith("the null device cannot write its cache: ")
 
 
-def test_the_second_of_two_builders_uses_what_the_first_made(torch, tmp_path, monkeypatch):
+def test_the_second_of_two_builders_uses_what_the_first_made(tmp_path):
     folder = tmp_path / "key"
 
-    def compile_late(scratch, product, *_):
+    def fill_late(product):
         (product / build.LIBRARY).write_text("second")
         folder.mkdir()
         (folder / build.LIBRARY).write_text("first")
 
-    monkeypatch.setattr(build, "_compile", compile_late)
-    build._build_into(folder, torch, ("cc",))
+    build._make(folder, fill_late)
     assert (folder / build.LIBRARY).read_text() == "first"
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []

@@ -8,7 +8,6 @@ from pytest_attnmem.nulldevice.cudnn_package import describe, find
 FILES = (
     *("cu13/lib/libcublasLt.so.13", "cu13/lib/libnvrtc-builtins.so.13.0"),
     *("cu13/lib/libnvrtc.so.13", "cudnn/lib/libcudnn.so.9"),
-    *("cu13/include/cuda.h", "cu13/include/cuda_runtime_api.h"),
 )
 
 
@@ -21,8 +20,8 @@ def install(root, *files):
 
 def test_cudnn_is_loaded_after_what_it_opens_by_name(tmp_path):
     found = describe(install(tmp_path, *FILES))
-    assert [str(path.relative_to(tmp_path)) for path in found.libraries] == [*FILES[:4]]
-    assert found.headers == tmp_path / "cu13" / "include"
+    assert [str(path.relative_to(tmp_path)) for path in found.libraries] == [*FILES]
+    assert found.major == 13
 
 
 @pytest.mark.parametrize("missing", FILES)

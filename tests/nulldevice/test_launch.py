@@ -24,7 +24,7 @@ H100 = PROFILES["H100"]
 
 def test_a_program_is_told_its_devices():
     over = variables(FOLDER, H100, 2, {})
-    assert over.pop("LD_PRELOAD") == "/cache/key/libcuda.so.1"
+    assert over.pop("LD_PRELOAD") == "/cache/key/libcuda.so.1:/cache/key/libattnmem-calls.so"
     assert over.pop("LD_LIBRARY_PATH") == over.pop("TRITON_LIBCUDA_PATH") == "/cache/key"
     assert over.pop("ATTNMEM_NULL_PLANS") == "/cache/key"
     assert over == {
@@ -69,7 +69,8 @@ def test_devices_of_a_plugins_are_asked_for_too():
 def test_what_is_preloaded_already_is_kept_and_comes_after():
     present = {"LD_PRELOAD": "/usr/lib/libjemalloc.so", "LD_LIBRARY_PATH": "/opt/a:/opt/b"}
     over = variables(FOLDER, H100, 1, present)
-    assert over["LD_PRELOAD"] == "/cache/key/libcuda.so.1:/usr/lib/libjemalloc.so"
+    ours = "/cache/key/libcuda.so.1:/cache/key/libattnmem-calls.so"
+    assert over["LD_PRELOAD"] == f"{ours}:/usr/lib/libjemalloc.so"
     assert over["LD_LIBRARY_PATH"] == "/cache/key:/opt/a:/opt/b"
     again = variables(FOLDER, H100, 1, over)
     assert again == over

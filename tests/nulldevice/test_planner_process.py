@@ -27,9 +27,9 @@ for line in sys.stdin:
 def planner(tmp_path, monkeypatch):
     program = tmp_path / "planner.py"
     program.write_text(PROGRAM)
-    package = CudnnPackage((tmp_path / "libcudnn.so.9",), tmp_path)
+    package = CudnnPackage((tmp_path / "libcudnn.so.9",), 13)
     monkeypatch.setattr(planner_process, "_PROGRAM", program)
-    monkeypatch.setattr(planner_process, "build_alone", lambda headers: headers)
+    monkeypatch.setattr(planner_process, "build_alone", lambda major, packages: tmp_path)
     monkeypatch.setattr(planner_process.cudnn_package, "find", lambda: package)
     process = PlannerProcess(find_profile("A100-80GB"))
     yield process

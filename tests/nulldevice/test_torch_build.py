@@ -1,69 +1,110 @@
 import pytest
 
 from pytest_attnmem.errors import BackendUnavailable
-from pytest_attnmem.nulldevice.torch_build import describe
+from pytest_attnmem.nulldevice import kept_build, torch_build
+from pytest_attnmem.nulldevice.torch_build import describe, find, find_headers, read_version
 
 
-@pytest.fixture
-def torch(tmp_path):
-    folder = tmp_path / "torch"
+def torch(root, version="2.13.0+cu130", cuda="'13.0'", commit="abc", cudnn=""):
+    folder = root / "torch"
     (folder / "lib").mkdir(parents=True)
     for name in ("libtorch_cuda.so", "libc10_cuda.so", "libtorch_cpu.so"):
         (folder / "lib" / name).touch()
     (folder / "version.py").write_text(
-        "__all__ = ['cuda']\n__version__ = '2.13.0+cu130'\ncuda: str | None = '13.0'\n"
+        f"__all__ = ['cuda']\n__version__ = '{version}'\ncuda: str | None = {cuda}\n"
+        f"git_version = '{commit}'\n"
     )
+    info = root / f"torch-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Name: torch\nRequires-Dist: filelock\n{cudnn}\n")
     return folder
 
 
-def package(root, name, *headers, library=""):
+def package(root, name, *headers, library="", version=13000):
     folder = root / "nvidia" / name
     (folder / "include").mkdir(parents=True)
     (folder / "lib").mkdir()
     for header in headers:
-        (folder / "include" / header).touch()
+        (folder / "include" / header).write_text(f"#define CUDA_VERSION {version}\n")
     if library:
         (folder / "lib" / library).touch()
     return folder
 
 
-def test_a_build_for_cuda_13_has_one_folder_of_headers(torch, tmp_path):
-    cu13 = package(tmp_path, "cu13", "cuda.h", "cuda_runtime_api.h", library="libcudart.so.13")
-    found = describe(torch, [tmp_path / "nvidia"])
-    assert (found.version, found.cuda, found.headers) == ("2.13.0+cu130", "13.0", cu13 / "include")
+def test_a_build_for_cuda_13_has_its_libraries_in_one_folder(tmp_path):
+    package(tmp_path, "cu13", library="libcudart.so.13")
+    found = describe(torch(tmp_path), [tmp_path / "nvidia"])
+    assert (found.version, found.cuda, found.major) == ("2.13.0+cu130", "13.0", 13)
     assert [path.name for path in found.libraries] == ["libtorch_cuda.so", "libc10_cuda.so"]
     assert [path.name for path in found.runtime] == ["libcudart.so.13"]
 
 
-def test_a_build_for_cuda_12_has_a_package_a_library(torch, tmp_path):
-    package(tmp_path, "cublas", "cublas.h", library="libcublas.so.12")
-    package(tmp_path, "cufft", "cufft.h", library="libcufft.so.11")
-    package(tmp_path, "cusolver", "cusolverDn.h", library="libcusolver.so.11")
-    runtime = package(
-        tmp_path, "cuda_runtime", "cuda.h", "cuda_runtime_api.h", library="libcudart.so.12"
-    )
-    found = describe(torch, [tmp_path / "nvidia"])
-    assert found.headers == runtime / "include"
+def test_a_build_for_cuda_12_has_a_package_a_library(tmp_path):
+    package(tmp_path, "cublas", library="libcublas.so.12")
+    package(tmp_path, "cufft", library="libcufft.so.11")
+    package(tmp_path, "cusolver", library="libcusolver.so.11")
+    package(tmp_path, "cuda_runtime", library="libcudart.so.12")
+    found = describe(torch(tmp_path), [tmp_path / "nvidia"])
     libraries = ["libcudart.so.12", "libcublas.so.12", "libcufft.so.11", "libcusolver.so.11"]
     assert [path.name for path in found.runtime] == libraries
 
 
-@pytest.mark.parametrize("cuda", ["cuda = None", "cuda: str | None = None"])
-def test_a_cpu_build_is_refused_with_what_to_install(torch, tmp_path, cuda):
-    (torch / "version.py").write_text(f"__version__ = '2.13.0+cpu'\n{cuda}\n")
-    with pytest.raises(BackendUnavailable) as error:
-        describe(torch, [])
-    assert str(error.value) == (
-        "the null device needs the CUDA build of torch, and 2.13.0+cpu was built without CUDA:"
-        ' pip install "torch===2.13.0" (on Linux, from PyPI)'
-    )
+@pytest.mark.parametrize(
+    ("line", "version"),
+    [
+        ("Requires-Dist: nvidia-cudnn-cu13==9.20.0.48; platform_system == 'Linux'", 92000),
+        ("Requires-Dist: nvidia-cudnn-cu12 (==9.1.0.70) ; platform_system == 'Linux'", 90100),
+        ("", 0),
+    ],
+)
+def test_the_cudnn_that_torch_is_made_for_is_that_of_its_metadata(tmp_path, line, version):
+    assert describe(torch(tmp_path, cudnn=line), []).cudnn == version
 
 
-def test_missing_headers_are_refused_with_what_to_install(torch, tmp_path):
-    package(tmp_path, "cu13", "cuda.h")  # the other header is missing
-    with pytest.raises(BackendUnavailable) as error:
-        describe(torch, [tmp_path / "nvidia"])
-    assert str(error.value) == (
-        "the null device needs the headers of CUDA's runtime, and found none beside torch"
-        " 2.13.0+cu130: pip install nvidia-cuda-runtime"
-    )
+def test_headers_are_whole_and_of_the_same_major_version(tmp_path):
+    package(tmp_path, "a", "cuda.h")  # the other header is missing
+    package(tmp_path, "b", "cuda.h", "cuda_runtime_api.h", version=12080)
+    new = package(tmp_path, "c", "cuda.h", "cuda_runtime_api.h", version=13020)
+    roots = [tmp_path / "nvidia"]
+    assert find_headers(roots, 13) == new / "include"
+    assert find_headers(roots, 14) is None
+
+
+@pytest.mark.parametrize("cuda", ["None", "''"])
+def test_a_build_without_cuda_says_so(tmp_path, cuda):
+    assert read_version(torch(tmp_path, "2.13.0+cpu", cuda)).cuda == ""
+
+
+class TestCpuBuild:
+    """An environment whose torch was built without CUDA."""
+
+    @pytest.fixture(autouse=True)
+    def cache(self, tmp_path, monkeypatch):
+        folder = torch(tmp_path / "site", "2.13.0+cpu", "None")
+        monkeypatch.setattr(torch_build, "find_folder", lambda: folder)
+        monkeypatch.setattr(torch_build, "packages", list)
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def test_the_one_command_is_named(self):
+        with pytest.raises(BackendUnavailable) as error:
+            find()
+        assert str(error.value) == (
+            "the null device needs the CUDA build of torch, and 2.13.0+cpu was built without CUDA:"
+            " attnmem install null keeps one beside it"
+        )
+
+    def test_the_kept_build_stands_in_front(self):
+        kept = kept_build.folder("2.13.0")
+        torch(kept)
+        found = find()
+        assert (found.version, found.folder, found.front) == ("2.13.0+cu130", kept / "torch", kept)
+
+    def test_a_kept_build_of_another_commit_is_refused(self):
+        kept = kept_build.folder("2.13.0")
+        torch(kept, commit="other")
+        with pytest.raises(BackendUnavailable) as error:
+            find()
+        assert str(error.value) == (
+            f"the CUDA build of torch 2.13.0+cu130 in {kept} is of another commit than torch"
+            " 2.13.0+cpu: attnmem install null replaces it"
+        )

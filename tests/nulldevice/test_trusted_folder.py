@@ -8,6 +8,8 @@ import pytest
 
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.nulldevice import build
+from pytest_attnmem.nulldevice.elf_writer import write
+from pytest_attnmem.nulldevice.stubs import CALLS
 from pytest_attnmem.nulldevice.trusted_folder import check_trusted, make_trusted
 
 
@@ -22,10 +24,10 @@ def cache(tmp_path):
     """A cache folder, made while files are writable by everybody."""
     before = os.umask(0)
     try:
-        make_trusted(tmp_path / "home" / "attnmem" / "nulldevice")
+        make_trusted(tmp_path / "home" / "pytest-attnmem" / "nulldevice")
     finally:
         os.umask(before)
-    return tmp_path / "home" / "attnmem" / "nulldevice"
+    return tmp_path / "home" / "pytest-attnmem" / "nulldevice"
 
 
 def test_a_new_cache_is_its_user_s_alone(cache):
@@ -57,19 +59,15 @@ def test_a_link_of_another_user_is_refused(cache, monkeypatch):
 
 
 @pytest.mark.parametrize("depth", range(4))
-def test_a_build_is_checked_from_the_library_up(cache, monkeypatch, depth):
-    library = cache / "key" / build.LIBRARY
-    library.parent.mkdir(mode=0o700)
-    library.write_bytes(b"")
-    monkeypatch.setattr(build, "refuse_elsewhere", lambda beside_gpu: None)
-    monkeypatch.setattr(build.torch_build, "find", lambda: None)
-    monkeypatch.setattr(build, "find_compiler", lambda: ("cc",))
-    monkeypatch.setattr(build, "version_of", lambda compiler: "")
+def test_a_build_is_checked_from_the_library_up(cache, monkeypatch, tmp_path, depth):
+    built = tmp_path / "cuda13.so"
+    built.write_bytes(write(build.LIBRARY, []))
+    monkeypatch.setattr(build, "_built", lambda major: built)
     monkeypatch.setattr(build, "cache_folder", lambda: cache)
-    monkeypatch.setattr(build, "key", lambda torch, compiler: "key")
-    assert build.build() == library.parent
+    folder = build.build_alone(13, [])
+    library = folder / CALLS
     planted = [library, *library.parents][depth]
     planted.chmod(0o777)
     with pytest.raises(BackendUnavailable) as error:
-        build.build()
+        build.build_alone(13, [])
     assert f"chmod -R go-w {planted}" in str(error.value)

@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Final
 
 from ...errors import BackendUnavailable
-from ...nulldevice.build import user_cache
+from ...nulldevice.kept_build import user_cache
 from ...nulldevice.launch import variables
 from ...nulldevice.plan_file import PlanFile
 from ...nulldevice.planner_process import PlannerProcess

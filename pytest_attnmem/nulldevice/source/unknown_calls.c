@@ -1,6 +1,7 @@
 /* Counts the calls that this runtime answers without knowing them, by name, for the report. */
 #include "null.h"
 #include <stdio.h>
+#include <stdlib.h>
 
 static struct unknown_call *seen; /* a list that only grows, newest first */
 
@@ -11,6 +12,20 @@ void null_count(struct unknown_call *call)
     call->next = __atomic_load_n(&seen, __ATOMIC_ACQUIRE);
     while (!__atomic_compare_exchange_n(&seen, &call->next, call, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
         ;
+}
+
+/* The stubs of nulldevice/stubs.py end here; a name is at the same address in each call. Two threads
+ * that call one for the first time add it twice, and the report sums them up. */
+VISIBLE long attnmem_null_stub(const char *name, long result)
+{
+    struct unknown_call *call = __atomic_load_n(&seen, __ATOMIC_ACQUIRE);
+    while (call && call->name != name)
+        call = call->next;
+    if (!call && (call = calloc(1, sizeof *call)))
+        call->name = name;
+    if (call)
+        null_count(call);
+    return result;
 }
 
 unsigned long null_counted(void)
