@@ -24,6 +24,7 @@ from . import (
     derive,
     diff,
     doctor,
+    install,
     max_length,
     merge,
     model,
@@ -39,7 +40,7 @@ from . import (
 #: The subcommands, in the order of ``attnmem --help``.
 COMMANDS: tuple[ModuleType, ...] = (
     *(sweep, plot, predict, max_length, model, roofline, derive, run),
-    *(bisect, diff, compare, merge, report, doctor, verify, completion),
+    *(bisect, diff, compare, merge, report, install, doctor, verify, completion),
 )
 
 

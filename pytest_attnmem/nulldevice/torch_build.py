@@ -14,9 +14,8 @@ from . import kept_build
 _VERSION = re.compile(r"^__version__ *= *['\"]([^'\"]+)", re.MULTILINE)
 _CUDA = re.compile(r"^cuda\b[^=]*= *['\"]([^'\"]+)", re.MULTILINE)
 _COMMIT = re.compile(r"^git_version *= *['\"]([^'\"]+)", re.MULTILINE)
-_CUDNN = re.compile(
-    r"^Requires-Dist: *nvidia-cudnn-cu\d+ *\(?== *(\d+)\.(\d+)\.(\d+)", re.MULTILINE
-)
+_REQUIRES = re.compile(r"^Requires-Dist: *(.+)$", re.MULTILINE)
+_CUDNN = re.compile(r"nvidia-cudnn-cu\d+ *\(?== *(\d+)\.(\d+)\.(\d+)")
 _REPLACED = ("cudart", "cublas", "cublasLt", "cufft", "cusolver", "cusparse")
 _HEADERS = ("cuda.h", "cuda_runtime_api.h")
 _HEADER_VERSION = re.compile(r"#define\s+CUDA_VERSION\s+(\d+)")
@@ -52,13 +51,17 @@ class TorchBuild:
         return _files(self.packages, [f"*/lib/lib{name}.so.*" for name in _REPLACED])
 
     @property
+    def requires(self) -> list[str]:
+        """Returns the packages that this torch asks for, as its metadata writes them."""
+        found = sorted(self.folder.parent.glob("torch-*.dist-info/METADATA"))
+        return _REQUIRES.findall(found[0].read_text("utf-8")) if found else []
+
+    @property
     def cudnn(self) -> int:
         """Returns the version of cuDNN that this torch is made for, such as 92000; 0 if none."""
-        for path in self.folder.parent.glob("torch-*.dist-info/METADATA"):
-            if found := _CUDNN.search(path.read_text("utf-8")):
-                major, minor, patch = map(int, found.groups())
-                return 10000 * major + 100 * minor + patch
-        return 0
+        found = filter(None, map(_CUDNN.match, self.requires))
+        major, minor, patch = next((map(int, one.groups()) for one in found), (0, 0, 0))
+        return 10000 * major + 100 * minor + patch
 
 
 @dataclass(frozen=True, slots=True)

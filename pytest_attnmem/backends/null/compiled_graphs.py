@@ -36,11 +36,14 @@ def follow_inductor() -> None:
 def _compile_graphs(module: ModuleType) -> None:
     """Turns off the cache whose hits have no graph; Inductor's own cache of kernels stays."""
     config: Any = module
-    config.enable_autograd_cache = False
+    if hasattr(config, "enable_autograd_cache"):  # since PyTorch 2.5
+        config.enable_autograd_cache = False
 
 
 def _keep_graphs(compiling: _Compiling, module: ModuleType) -> None:
     inductor: Any = module
+    if not hasattr(inductor, "_compile_fx_inner"):  # before PyTorch 2.5; its values are not known
+        return
     compile_graph = inductor._compile_fx_inner
 
     def compiled(gm: Any, *args: Any, **kwargs: Any) -> Any:

@@ -225,8 +225,9 @@ SIZES: Final[Mapping[Any, Callable[[Value, Any, Any], bytes]]] = MappingProxyTyp
         _aten.bincount.default: _range,
         _aten.histc.default: _range_if_equal,
         _aten.linalg_matrix_exp.default: _squarings,
-        _aten._grouped_mm.default: _ends_of_groups,
         _aten.normal.float_Tensor: _is_positive(1),
         _aten.normal.Tensor_Tensor: _is_positive(1),
+        # Since PyTorch 2.8.
+        **({_aten._grouped_mm.default: _ends_of_groups} if hasattr(_aten, "_grouped_mm") else {}),
     }
 )

@@ -15,9 +15,10 @@ from .noting import noting
 from .triton_arguments import held_tensors, large_numbers, makes_pointers, understood
 
 #: The modules, classes and methods that launch a compiled kernel. PyTorch's class launches the
-#: kernels of compiled code.
+#: kernels of compiled code; its name is another one since 2.11.
 _LAUNCHERS = (
     ("triton.backends.nvidia.driver", "CudaLauncher", "__call__"),
+    ("torch._inductor.runtime.static_cuda_launcher", "StaticallyLaunchedCudaKernel", "run"),
     ("torch._inductor.runtime.static_triton_launcher", "StaticallyLaunchedTritonKernel", "run"),
 )
 _WROTE = "a Triton kernel wrote it"
@@ -35,8 +36,9 @@ def follow_triton() -> None:
 
 
 def _follow(owner: str, method: str, followed: Callable[[Any], Any], module: ModuleType) -> None:
-    kind: Any = getattr(module, owner)
-    setattr(kind, method, followed(getattr(kind, method)))
+    kind: Any = getattr(module, owner, None)
+    if hasattr(kind, method):  # else this version of Triton or PyTorch has no such way to launch
+        setattr(kind, method, followed(getattr(kind, method)))
 
 
 def _running(run: Any) -> Any:

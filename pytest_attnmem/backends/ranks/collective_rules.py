@@ -7,6 +7,7 @@ operators are those of torch/csrc/distributed/c10d/Ops.cpp.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -52,7 +53,7 @@ def group_of(args: Sequence[Any]) -> Group | None:
 
 def _reduced(group: Group, op: Any, target: torch.Tensor, source: torch.Tensor) -> Moved:
     """Returns what a reduction of equal values writes."""
-    kind = dist.ReduceOp.RedOpType(op.op())
+    kind = _kind(op)
     if kind == dist.ReduceOp.SUM:
         return Moved(target, source, group.size)
     if kind == dist.ReduceOp.PREMUL_SUM:
@@ -60,6 +61,44 @@ def _reduced(group: Group, op: Any, target: torch.Tensor, source: torch.Tensor) 
         return Moved(target, None if factor is None else source, group.size * (factor or 1))
     same = kind in (dist.ReduceOp.AVG, dist.ReduceOp.MIN, dist.ReduceOp.MAX)
     return Moved(target, source if same else None)
+
+
+#: The reduction that Python code asked for last, in each thread.
+_ASKED = threading.local()
+
+
+def _kind(op: Any) -> Any:
+    """Returns which reduction an operator's argument stands for.
+
+    Before PyTorch 2.10 it does not say. Then it is what Python code asked for; None if C++ code
+    did, as the reducer of DistributedDataParallel does.
+    """
+    if hasattr(op, "op"):
+        return dist.ReduceOp.RedOpType(op.op())
+    return getattr(_ASKED, "kind", None)
+
+
+def hear_reductions(group: Any) -> None:
+    """Makes the methods of a process group's class note which reduction Python code asks for."""
+    methods = ("allreduce", "reduce", "reduce_scatter", "_reduce_scatter_base")
+    for name in (*methods, "allreduce_coalesced", "reduce_scatter_tensor_coalesced"):
+        setattr(group, name, _heard(getattr(group, name)))
+
+
+def _heard(method: Any) -> Any:
+    def heard(self: Any, *args: Any, **kwargs: Any) -> Any:
+        kinds = dist.ReduceOp.RedOpType.__members__.values()
+        given = [getattr(arg, "reduceOp", arg) for arg in (*args, *kwargs.values())]
+        asked = [arg for arg in given if isinstance(arg, (dist.ReduceOp, dist.ReduceOp.RedOpType))]
+        _ASKED.kind = next((kind for kind in kinds for arg in asked if arg == kind), None)
+        if not asked:
+            _ASKED.kind = dist.ReduceOp.SUM  # the default
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            _ASKED.kind = None
+
+    return heard
 
 
 def _factor(op: Any) -> float | None:

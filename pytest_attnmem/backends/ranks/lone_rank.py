@@ -20,6 +20,7 @@ from ...errors import UnknownValue
 from ...nulldevice.splits import splitting
 from ..import_watch import after_import
 from ..null.noting import noting
+from .collective_rules import hear_reductions
 from .fake_group import fake_in_place_of
 from .mesh_sizes import watch_meshes
 
@@ -141,7 +142,9 @@ def _replace(module: ModuleType) -> None:
         )
 
     c10d.rendezvous = rendezvous
-    c10d.ProcessGroup.split_group = _told(c10d.ProcessGroup.split_group)
+    if hasattr(c10d.ProcessGroup, "split_group"):  # since PyTorch 2.9
+        c10d.ProcessGroup.split_group = _told(c10d.ProcessGroup.split_group)
+    hear_reductions(c10d.ProcessGroup)
     setattr(c10d, _KEPT, True)
     fake_in_place_of(HOST, module)
 

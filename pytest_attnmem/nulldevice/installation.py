@@ -1,0 +1,218 @@
+"""Installs the CUDA build of torch for the null device, beside an environment with a CPU build.
+
+The user's own uv or pip fetches it, with the user's settings. What is not whole lies in a folder of
+another name, and a second try goes on with it.
+"""
+
+from __future__ import annotations
+
+import csv
+import fcntl
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from ..errors import BackendUnavailable
+from ..profiles import DEFAULT_PROFILE, find_profile
+from ..units import format_size
+from . import fat_binaries, kept_build, launch, parts, torch_build
+from .torch_build import TorchBuild, Version
+
+#: The largest wheel, its files, and again those of the installer's cache: torch 2.9.1 and some room.
+NEEDED_BYTES: Final = 4 << 30
+#: A part's largest download and its files.
+_PART_BYTES: Final = 3 << 30
+
+#: Says what goes on.
+Show = Callable[[str], None]
+
+
+class Installer:
+    """The user's own uv or pip, with options such as ``--index-url URL``."""
+
+    def __init__(self, options: Sequence[str] = ()) -> None:
+        """Finds the installer.
+
+        Raises:
+            BackendUnavailable: there is neither.
+        """
+        uv = os.environ.get("UV") or shutil.which("uv")
+        if uv:
+            # Copied, because the files are changed, and uv's cache must not be.
+            linked = ("--link-mode", "copy", "--python", sys.executable)
+            self._command = [uv, "pip", "install", *linked, *options]
+        elif importlib.util.find_spec("pip"):
+            self._command = [sys.executable, "-m", "pip", "install", *options]
+        else:
+            raise BackendUnavailable(
+                "attnmem install needs uv or pip, and this environment has neither: pip install uv"
+            )
+
+    def command(self, wanted: Sequence[str], target: Path | None, *more: str) -> list[str]:
+        """Returns the command that installs packages, into the environment or into a folder."""
+        into = ["--target", str(target)] if target else []
+        return [*self._command, *more, *into, *wanted]
+
+    def install(self, wanted: Sequence[str], target: Path | None, *more: str) -> None:
+        """Installs packages; the installer prints its progress.
+
+        Raises:
+            BackendUnavailable: it fails.
+        """
+        # A choice of the CPU build would hide the one that is wanted.
+        env = {name: value for name, value in os.environ.items() if name != "UV_TORCH_BACKEND"}
+        command = self.command(wanted, target, *more)
+        ended = subprocess.run(command, env=env, stdout=sys.stderr, check=False).returncode
+        if ended:
+            raise BackendUnavailable(
+                f"{Path(command[0]).name} ended with {ended} and installed no {wanted[0]}: see its"
+                " lines above; --index-url or --wheels name another source"
+            )
+
+
+def wanted(version: Version) -> list[str]:
+    """Returns the requirement for the CUDA build of a torch: not the CPU's, which it equals."""
+    return [f"torch=={version.release},!={version.release}+cpu"]
+
+
+def keep(version: Version, installer: Installer, show: Show) -> Path:
+    """Installs the CUDA build for a CPU build of torch; returns its folder.
+
+    Raises:
+        BackendUnavailable: it cannot be had, or is not the same torch.
+    """
+    kept = kept_build.folder(version.release)
+    part = _part(kept)
+    with _alone(kept):
+        if not _is_complete(part):
+            check_space(kept.parent, NEEDED_BYTES)
+            shutil.rmtree(part, ignore_errors=True)
+            show(f"fetching the CUDA build of torch {version.release}")
+            installer.install(wanted(version), part, "--no-deps")
+        found = torch_build.read_version(part / "torch")
+        if not found.cuda or found.commit != version.commit:
+            shutil.rmtree(part)
+            what = "another commit" if found.cuda else "a build without CUDA"
+            raise BackendUnavailable(
+                f"the torch {found.name} that was found for torch {version.name} is {what}: name"
+                " another source with --index-url or --wheels"
+            )
+        saved = sum(map(_give_back, sorted((part / "torch" / "lib").glob("lib*.so"))))
+        show(f"gave back {format_size(saved)} of the GPU's machine code, which null does not run")
+        shutil.rmtree(kept, ignore_errors=True)
+        part.rename(kept)
+    return kept
+
+
+def add(torch: TorchBuild, part: str, installer: Installer, show: Show) -> None:
+    """Installs a part, such as cuDNN, where this torch finds it.
+
+    Raises:
+        BackendUnavailable: it cannot be had.
+    """
+    packages = parts.requirements(torch, part)
+    if not packages:
+        raise BackendUnavailable(f"torch {torch.version} names no package for {part}")
+    show(f"fetching {' '.join(packages)}")
+    if torch.front is None:
+        installer.install(packages, None)
+        return
+    with _alone(torch.front):
+        check_space(torch.front.parent, _PART_BYTES)
+        folder = _part(torch.front)
+        shutil.rmtree(folder, ignore_errors=True)
+        installer.install(packages, folder)
+        _merge(folder, torch.front)
+
+
+def start_once() -> None:
+    """Starts the null device, which makes its runtime, its stubs and torch's bytecode.
+
+    Raises:
+        BackendUnavailable: it does not start.
+    """
+    env = {**os.environ, **launch.environment(find_profile(DEFAULT_PROFILE))}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)
+    script = "import torch; torch.zeros(1, device='cuda')"
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise BackendUnavailable(f"torch does not start on the null device: {last}")
+
+
+def remove(kept: Path) -> int:
+    """Removes a kept build; returns its bytes on disk."""
+    freed = 0
+    for folder in (kept, _part(kept)):
+        freed += sum(path.lstat().st_blocks * 512 for path in folder.rglob("*"))
+        shutil.rmtree(folder, ignore_errors=True)
+    return freed
+
+
+def check_space(folder: Path, needed: int) -> None:
+    """Checks the free space of the disk.
+
+    Raises:
+        BackendUnavailable: it has less than is needed.
+    """
+    while not folder.exists():
+        folder = folder.parent
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise BackendUnavailable(
+            f"{folder} has {format_size(free)} of free space, and the installation needs"
+            f" {format_size(needed)}: set XDG_CACHE_HOME to a folder on another disk"
+        )
+
+
+def _part(kept: Path) -> Path:
+    return kept.with_name(kept.name + ".part")
+
+
+@contextmanager
+def _alone(kept: Path) -> Iterator[None]:
+    """Keeps other installations of the same build out.
+
+    Raises:
+        BackendUnavailable: one is going on.
+    """
+    kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with open(kept.with_name(kept.name + ".lock"), "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise BackendUnavailable(f"another process installs {kept.name}; wait for it") from None
+        yield
+
+
+def _is_complete(part: Path) -> bool:
+    """Returns True if every file of torch's record is there with its size."""
+    for record in part.glob("torch-*.dist-info/RECORD"):
+        with open(record, encoding="utf-8", newline="") as lines:
+            sized = [(part / name, int(size)) for name, _, size in csv.reader(lines) if size]
+        return all(path.is_file() and path.stat().st_size == size for path, size in sized)
+    return False
+
+
+def _give_back(library: Path) -> int:
+    try:
+        return fat_binaries.give_back(library)
+    except OSError:  # a file system without holes; the build works as it is
+        return 0
+
+
+def _merge(source: Path, target: Path) -> None:
+    for path in sorted(source.rglob("*")):
+        if not path.is_dir():
+            place = target / path.relative_to(source)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(place)
+    shutil.rmtree(source)

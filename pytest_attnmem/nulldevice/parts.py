@@ -1,0 +1,69 @@
+"""What the null device can do without, but some programs cannot: cuDNN, NVRTC, Triton.
+
+Their versions are those that torch asks for in its metadata.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from .torch_build import TorchBuild
+
+#: A part → the packages of NVIDIA's that it needs, as torch names them without ``nvidia-`` and
+#: ``-cu12``. cuDNN's planner compiles with NVRTC and asks cuBLASLt.
+_NVIDIA: Final = MappingProxyType(
+    {"cudnn": ("cudnn", "cublas", "cuda-nvrtc"), "nvrtc": ("cuda-nvrtc",), "triton": ()}
+)
+#: A package → its extra of ``cuda-toolkit``, which torch asks for since 2.11.
+_TOOLKIT: Final = MappingProxyType({"cublas": "cublas", "cuda-nvrtc": "nvrtc"})
+#: A part → what works with it.
+USES: Final = MappingProxyType(
+    {
+        "cudnn": "convolutions, and attention by cuDNN",
+        "nvrtc": "kernels that a program compiles from CUDA's C++",
+        "triton": "Triton's kernels, and torch.compile",
+    }
+)
+NAMES: Final = (*USES,)
+#: The library of a part of NVIDIA's, and the beginning of its functions' names.
+_LIBRARIES: Final = MappingProxyType({"cudnn": "libcudnn.so.", "nvrtc": "libnvrtc.so."})
+
+
+def requirements(torch: TorchBuild, part: str) -> list[str]:
+    """Returns what to install for a part, such as ``nvidia-cudnn-cu13==9.20.0.48``."""
+    from packaging.requirements import Requirement
+
+    found = []
+    for text in torch.requires:
+        wanted = Requirement(text)
+        name = wanted.name.removeprefix("nvidia-").removesuffix(f"-cu{torch.major}")
+        extras = sorted({_TOOLKIT.get(one, "") for one in _NVIDIA[part]} & wanted.extras)
+        if wanted.name == part or name in _NVIDIA[part]:
+            found.append(f"{wanted.name}{wanted.specifier}")
+        elif wanted.name == "cuda-toolkit" and extras:
+            found.append(f"{wanted.name}[{','.join(extras)}]{wanted.specifier}")
+    return found
+
+
+def lacking(torch: TorchBuild) -> Iterator[str]:
+    """Yields the parts that are not there."""
+    for part in NAMES:
+        if part == "triton":
+            there = (torch.folder.parent / "triton").is_dir() or importlib.util.find_spec("triton")
+        else:
+            there = any(_has(root, part) for root in torch.packages)
+        if not there:
+            yield part
+
+
+def _has(root: Path, part: str) -> bool:
+    return any(root.glob(f"*/lib/{_LIBRARIES[part]}*"))
+
+
+def part_of(function: str) -> str:
+    """Returns the part that a function such as ``cudnnCreate`` belongs to; empty if none."""
+    return next((part for part in _LIBRARIES if function.startswith(part)), "")
