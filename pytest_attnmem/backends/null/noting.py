@@ -119,6 +119,13 @@ class Noting:
             found = self.storages.at(address)
             return found is not None and self.reads.copy_known(*found, into, size)
 
+    @contextmanager
+    def past_dispatcher(self) -> Iterator[Tape]:
+        """Gives the tape, to note what code wrote that runs no operator; what is inside is not."""
+        with torch._C._ExcludeDispatchKeyGuard(self._keys), torch._C._AutoDispatchBelowAutograd():
+            self.storages.drop_freed()
+            yield self.tape
+
     def forget_groups(self) -> None:
         """Forgets the collectives so far: this process is about to be another rank."""
         self._collectives = None
@@ -248,10 +255,9 @@ class Noting:
             from ..ranks.collective_values import CollectiveValues
 
             self._collectives = CollectiveValues(self.tape, self.reads.assume)
+        with self.past_dispatcher():
+            self._collectives.note(func, args)
         with torch._C._ExcludeDispatchKeyGuard(self._keys):
-            self.storages.drop_freed()
-            with torch._C._AutoDispatchBelowAutograd():
-                self._collectives.note(func, args)
             release(out)
 
     def _lift(self, tensor: torch.Tensor) -> None:

@@ -24,6 +24,7 @@ from ...program_frames import hide_own_frames
 from ...units import format_size
 from .built_kernels import refuse_without_kernels
 from .compiled_graphs import follow_inductor
+from .device_collectives import follow_device_collectives
 from .hidden_frames import hide_frames
 from .inductor_tuning import keep_first_configuration
 from .noting import Noting, noting
@@ -52,7 +53,9 @@ def prepare(values_limit: int | None, *, must_know: bool = True) -> None:
         leave_streams()
         settle_each_pass()
         if values_limit is not None:
-            Noting(values_limit, must_know=must_know).start()
+            noted = Noting(values_limit, must_know=must_know)
+            noted.start()
+            follow_device_collectives(noted)
             hide_frames()
             follow_triton()
             follow_inductor()
