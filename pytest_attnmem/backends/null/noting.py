@@ -257,7 +257,6 @@ class Noting:
             self._collectives = CollectiveValues(self.tape, self.reads.assume)
         with self.past_dispatcher():
             self._collectives.note(func, args)
-        with torch._C._ExcludeDispatchKeyGuard(self._keys):
             release(out)
 
     def _lift(self, tensor: torch.Tensor) -> None:
@@ -292,10 +291,10 @@ def _is_on_device(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
             for item in arg:
                 if isinstance(item, torch.Tensor) and item.is_cuda:
                     return True
+        elif type(arg) is torch.device and arg.type == "cuda":  # of nested tensors
+            return True
     for name, arg in kwargs.items():
-        if name == "device":
-            if arg is not None and torch.device(arg).type == "cuda":
-                return True
-        elif isinstance(arg, torch.Tensor) and arg.is_cuda:
+        device = arg.device if isinstance(arg, torch.Tensor) else arg if name == "device" else None
+        if device is not None and torch.device(device).type == "cuda":
             return True
     return False
