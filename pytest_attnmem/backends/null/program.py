@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any
 
 from ...errors import BackendUnavailable
@@ -104,7 +104,7 @@ def _held(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs ``script.py …`` or ``-m module …`` and returns its exit code.
+    """Runs ``script.py …``, ``-m module …`` or ``-c code …`` and returns its exit code.
 
     The first argument is the JSON file for the peaks, or an empty text; the second is the limit on
     the work of a value, in floating-point operations.
@@ -165,6 +165,11 @@ def _run(program: Sequence[str]) -> None:
         sys.argv = [*program[1:]]
         sys.path[0] = os.getcwd()
         runpy.run_module(program[1], run_name="__main__", alter_sys=True)
+    elif program[0] == "-c":
+        sys.argv = ["-c", *program[2:]]
+        sys.path[0] = ""
+        sys.modules["__main__"] = main = ModuleType("__main__")
+        exec(compile(program[1], "<string>", "exec"), main.__dict__)
     else:
         sys.argv = [*program]
         sys.path[0] = os.path.dirname(os.path.abspath(program[0]))
