@@ -53,7 +53,10 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="run so many ranks at a time (default: 1)",
     )
     parser.add_argument(
-        "program", nargs=REMAINDER, metavar="-- program", help="script.py, -m module, or python …"
+        "program",
+        nargs=REMAINDER,
+        metavar="-- program",
+        help="script.py, -m module, -c code, or python …",
     )
 
 
@@ -102,7 +105,7 @@ def _run_ranks(
 
 
 def _python_program(words: list[str]) -> list[str]:
-    """Returns ``script.py …`` or ``-m module …`` from the words after ``--``."""
+    """Returns ``script.py …``, ``-m module …`` or ``-c code …`` from the words after ``--``."""
     if words[:1] == ["--"]:
         words = words[1:]
     if words and os.path.basename(words[0]).startswith("python"):
@@ -110,10 +113,10 @@ def _python_program(words: list[str]) -> list[str]:
     if not words:
         raise BackendUnavailable("give a program: attnmem run --device H100 -- script.py arguments")
     first = words[0]
-    if first == "-m" and len(words) > 1:
+    if first in ("-m", "-c") and len(words) > 1:
         return words
     if first.startswith("-"):
-        raise BackendUnavailable(f"expected script.py or -m module, got {first!r}")
+        raise BackendUnavailable(f"expected script.py, -m module or -c code, got {first!r}")
     path = first if os.path.exists(first) else shutil.which(first)
     if path is None:
         raise BackendUnavailable(f"there is no program {first!r}")

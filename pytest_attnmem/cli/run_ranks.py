@@ -16,6 +16,7 @@ from typing import Any
 from ..errors import AttnMemError
 from ..nulldevice.counts import CAPTURED, captures_graph
 from ..nulldevice.launch import Devices, environment
+from ..nulldevice.refusals import refusals
 from ..nulldevice.torchrun import MAIL, begin, end, rank_environment
 from ..units import format_distinct, format_size
 from .rank_list import shown_ranks
@@ -165,6 +166,7 @@ def _remarks(runs: Sequence[RankRun]) -> Iterator[str]:
         doubts = [f"the null device does not know {', '.join(calls)}"] if calls else []
         if captures_graph(calls):
             doubts = [CAPTURED]
+        doubts = [f"on the null device {reason}" for reason in refusals(calls)] or doubts
         for values in ("unknown_values", "assumed_values"):
             doubts += run.found.get(values, [])[:1]
         for doubt in doubts:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ..errors import BackendUnavailable
 from .launch import present
+from .refusals import refusals
 
 #: The reason for which a program that uses CUDA graphs ends, and what to do.
 CAPTURED: Final = (
@@ -42,6 +43,13 @@ def unknown_calls() -> dict[str, int]:
         name, calls = line.split()
         found[name] += int(calls)
     return dict(found)
+
+
+def last_unknown_call() -> str:
+    """Returns the name of the last of these calls, the one that an error comes of; or ""."""
+    read = runtime().attnmem_null_last_unknown
+    read.restype = ctypes.c_char_p
+    return bytes(read()).decode()
 
 
 def device_reads() -> int:
@@ -119,6 +127,10 @@ def unanswered(device: Mapping[str, Any]) -> Iterator[str]:
     counts = dict(device["unknown_calls"])
     if captures_graph(counts):
         yield f"attnmem: {CAPTURED}"
+    for reason, calls in refusals(counts).items():
+        yield f"attnmem: on the null device {reason}"
+        for call in calls:
+            del counts[call]
     workspaces = {
         library: sum([counts.pop(name) for name in [*counts] if pattern.fullmatch(name)])
         for library, pattern in _WORKSPACES.items()
@@ -128,9 +140,9 @@ def unanswered(device: Mapping[str, Any]) -> Iterator[str]:
             f"attnmem: no number here has the workspaces of {' and '.join(lacking)}: their sizes"
             " are known on a GPU alone"
         )
-    calls = ", ".join(f"{name} ({count})" for name, count in counts.items())
-    if calls:
-        yield f"attnmem: the null device does not know these calls: {calls}"
+    others = ", ".join(f"{name} ({count})" for name, count in counts.items())
+    if others:
+        yield f"attnmem: the null device does not know these calls: {others}"
 
 
 def device_memory(device: int = 0) -> tuple[int, int]:

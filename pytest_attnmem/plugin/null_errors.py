@@ -2,36 +2,27 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Iterator
-from types import FrameType, MappingProxyType
+from types import MappingProxyType
 from typing import Final
 
+from ..nulldevice.counts import last_unknown_call
 from ..nulldevice.launch import present
+from ..nulldevice.refusals import refusal
 
-#: What is missing, by the beginning of PyTorch's error; the first that fits.
-_MISSING = MappingProxyType(
+#: What is missing, by the beginning of PyTorch's error, where the last call does not say it.
+_MISSING: Final = MappingProxyType(
     {
         "cuDNN error: CUDNN_STATUS_NOT_INITIALIZED": "cuDNN cannot plan this without a GPU: it must"
         " be 9.8 or newer, and TORCH_CUDNN_V8_API_DISABLED must not be set",
-        "CUDA error: operation not supported when calling `cusp": "there is no cuSPARSE: its"
-        " scratch is known only on a GPU",
         "CUDA error: operation not supported": "no CUDA graph can be captured",
+        "CUDA error: <cudaError_t.cudaErrorNotSupported": "this is not known",  # of cuda.bindings
     }
 )
-#: The code of PyTorch that gives tensors to other processes, and what is missing there.
-_SHARES: Final = "torch/multiprocessing/reductions.py"
-_UNSHARED: Final = "no tensor can be given to another process; give a copy on the host, x.cpu()"
 
 
 def missing_on_null(error: BaseException) -> str:
     """Returns what the null device lacks for the program that raised ``error``; else ""."""
     for beginning, missing in _MISSING.items():
         if str(error).startswith(beginning) and present() is not None:
-            shares = any(frame.f_code.co_filename.endswith(_SHARES) for frame in _frames(error))
-            return f"on null:{present()} {_UNSHARED if shares else missing}"
+            return f"on null:{present()} {refusal(last_unknown_call()) or missing}"
     return ""
-
-
-def _frames(error: BaseException) -> Iterator[FrameType]:
-    return (frame for frame, _ in traceback.walk_tb(error.__traceback__))

@@ -107,6 +107,8 @@ class Tape(KnownValues):
             if slot is None and call.traits.random and isinstance(tensor, torch.Tensor):
                 slot = self._seeds.output(tensor)
             if slot is None or layout is None:
+                if isinstance(tensor, torch.Tensor) and tensor.is_nested:
+                    self.lose(tensor, NOT_PLAIN)  # its parts are plain tensors
                 continue
             if slot in known and not call.enlarges(layout, slot):
                 continue

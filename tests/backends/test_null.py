@@ -44,6 +44,12 @@ GRAPH = "a CUDA graph was captured, which the null device cannot"
         ({"cudaStreamBeginCapture": 1}, 0, "", GRAPH),
         ({"cudaGraphLaunch": 1, "cudaX": 1}, 0, "", GRAPH),
         ({"cudaX": 1, "cuY": 3}, 5, "a.py:1", "the null device does not know cudaX, cuY"),
+        (
+            {"cudaX": 1, "cuGreenCtxCreate": 3},
+            0,
+            "",
+            "on the null device there are no green contexts",
+        ),
         ({}, 1, "", f"the device was read once: {ZEROS}"),
         ({}, 1, "a.py:1", f"the device was read once, at a.py:1: {ZEROS}"),
         ({}, 3, "a.py:1", f"the device was read 3 times, first at a.py:1: {ZEROS}"),

@@ -50,6 +50,7 @@ HOST = ["python", "-m", "pytest_attnmem.backends.null.program"]
         (["--", "python3.11", "script.py"], ["", LIMIT, "script.py"]),
         (["--", "-m", "module", "-x"], ["", LIMIT, "-m", "module", "-x"]),
         (["--", "python", "-m", "module"], ["", LIMIT, "-m", "module"]),
+        (["--", "python3", "-c", "f()", "-x"], ["", LIMIT, "-c", "f()", "-x"]),
         (["--", "./tool", "a b", ""], ["", LIMIT, "./tool", "a b", ""]),
     ],
 )
@@ -71,8 +72,8 @@ def test_the_file_for_the_peaks_is_where_the_command_was_given(reexecuted, tmp_p
         ([], "give a program: attnmem run --device H100 -- script.py arguments"),
         (["--"], "give a program: attnmem run --device H100 -- script.py arguments"),
         (["--", "python"], "give a program: attnmem run --device H100 -- script.py arguments"),
-        (["--", "-c", "pass"], "expected script.py or -m module, got '-c'"),
-        (["--", "-m"], "expected script.py or -m module, got '-m'"),
+        (["--", "-c"], "expected script.py, -m module or -c code, got '-c'"),
+        (["--", "-m"], "expected script.py, -m module or -c code, got '-m'"),
         (["--", "missing.py"], "there is no program 'missing.py'"),
         (["--", "."], "'.' is not a Python program; give script.py or -m module"),
         (["--", "./binary"], "'./binary' is not a Python program; give script.py or -m module"),

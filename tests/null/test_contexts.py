@@ -141,7 +141,19 @@ answer(cuda.cuInit(0), cuda.cudaGetDeviceCount(byref(c_int())), number(cuda.cuDe
        cuda.attnmem_null_memory(0, byref(a), byref(b)))
 """
     found = under(PRELUDE + script, CUDA_VISIBLE_DEVICES="")
-    assert found == (100, 100, 0, 101, 2, None, None, 100, 100, -1)
+    assert found == (100, 100, "error 3", 101, 2, None, None, 100, 100, -1)
+
+
+def test_the_driver_answers_once_it_is_initialized(under):
+    """So PyTorch's tests see that no import initializes it."""
+    script = """
+import torch
+torch.cuda.device_count()
+asked = [number(cuda.cuDeviceGetCount), number(cuda.cuDeviceGet, 0)]
+torch.ones(1, device="cuda")
+answer(asked, number(cuda.cuDeviceGetCount), number(cuda.cuDeviceGet, 0))
+"""
+    assert under(PRELUDE + script) == (["error 3", "error 3"], 1, 0)
 
 
 def test_a_profile_decides_what_a_device_can_do_and_without_one_there_is_none(under):

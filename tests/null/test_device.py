@@ -2,6 +2,8 @@
 
 import pytest
 
+UUID = "GPU-00000000-0000-0000-0000-00000000000"
+
 
 def test_a_device_is_its_profile(under):
     script = """
@@ -18,12 +20,25 @@ answer(p.name, p.major, p.minor, p.multi_processor_count, p.total_memory, p.L2_c
 
 @pytest.mark.parametrize(
     ("wanted", "count"),
-    [(None, 4), ("0,1", 2), ("", 0), ("2,9,1", 1), ("-1", 0), ("x", 0), ("3,1,3", 0), (" 1x,2", 2)],
+    [
+        *((None, 4), ("0,1", 2), ("", 0), ("2,9,1", 1), ("-1", 0), ("x", 0), ("3,1,3", 0)),
+        *((" 1x,2", 2), (f"{UUID}2,{UUID}4", 2), (f"{UUID}9,{UUID}1", 0), (UUID, 0)),
+    ],
 )
 def test_visible_devices_are_counted(under, wanted, count):
     over = {} if wanted is None else {"CUDA_VISIBLE_DEVICES": wanted}
     script = "import torch; answer(torch._C._cuda_getDeviceCount(), torch.cuda.device_count())"
     assert under(script, devices=4, **over) == (count, count)
+
+
+def test_a_device_is_seen_by_the_uuid_that_it_reports(under):
+    script = """
+import torch
+first, second = (torch.cuda.get_device_properties(n) for n in range(2))
+answer(torch.cuda.is_available(), str(first.uuid), first.pci_bus_id, second.pci_bus_id)
+"""
+    found = under(script, devices=4, CUDA_VISIBLE_DEVICES=f"{UUID}3,{UUID}1")
+    assert found == (True, f"{UUID}3".removeprefix("GPU-"), 3, 1)
 
 
 def test_memory_ends_at_the_capacity_after_one_retry(under):

@@ -45,6 +45,19 @@ answer(id_code, told, refused, ended, nccl.ncclGetVersion(byref(version)), versi
     )
 
 
+def test_the_devices_of_one_process_have_communicators_of_their_own(under):
+    script = """
+def all_of(*devices):
+    comms = (c_void_p * 2)()
+    chosen = (c_int * 2)(*devices) if devices else None
+    return nccl.ncclCommInitAll(comms, 2, chosen), [comm and of(c_void_p(comm)) for comm in comms]
+answer(all_of(), all_of(1, 0), all_of(0, 5), nccl.ncclCommInitAll((c_void_p * 2)(), 0, None))
+"""
+    made, swapped = ([0, [[2, 0, one, 0], [2, 1, 1 - one, 0]]] for one in (0, 1))
+    refused = [4, [[2, 0, 0, 0], None]]
+    assert under(PRELUDE + script, devices=2) == (made, swapped, refused, 4)
+
+
 def test_a_split_has_the_size_that_was_told_and_is_counted_without(under):
     script = """
 comm = made(nccl.ncclCommInitRank, 4, id, 3)

@@ -110,6 +110,23 @@ def test_modules_and_pythons_run_too_and_exit_codes_come_back(attnmem, tmp_path)
     assert attnmem("python", "module.py").returncode == 1
 
 
+def test_code_runs_as_python_runs_it(attnmem, tmp_path):
+    tmp_path.joinpath("beside.py").write_text("found = 'beside'", "utf-8")
+    code = """
+import sys, beside, __main__
+def double(x): return 2 * x
+print(__name__, sys.argv, sys.path[0] == "", beside.found, __main__.double(3))
+raise ValueError("x")
+"""
+    done = attnmem("--", "-c", code, "-x", "a b")
+    assert done.returncode == 1
+    assert done.stdout == "__main__ ['-c', '-x', 'a b'] True beside 6\n"
+    assert done.stderr.splitlines()[:2] == [
+        "Traceback (most recent call last):",
+        '  File "<string>", line 5, in <module>',
+    ]
+
+
 def test_an_error_is_shown_as_python_shows_it(attnmem, tmp_path):
     tmp_path.joinpath("script.py").write_text("def f(): raise ValueError('x')\nf()\n", "utf-8")
     done = attnmem("--", "script.py")

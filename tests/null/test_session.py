@@ -99,7 +99,7 @@ def test_logged_values():
 def test_unknown_call():
     import ctypes
     torch.ones(4, device="cuda")
-    ctypes.CDLL(None).cudaIpcGetMemHandle(None, None)
+    ctypes.CDLL(None).cuDestroyExternalMemory(None)
 
 @pytest.mark.memory_budget("1 MiB")
 def test_values(qkv, attnmem):
@@ -220,7 +220,7 @@ def test_budgets_are_held_and_what_cannot_be_true_is_not_enforced(session):
         "test_shape_from_data": "within",
         "test_size_from_data": "within",
         "test_logged_values": "within",
-        "test_unknown_call": "the null device does not know cudaIpcGetMemHandle",
+        "test_unknown_call": "the null device does not know cuDestroyExternalMemory",
         "test_values": "within",
         "test_compiled_values": "within",
         "test_compiled_random_values": compiled.format(105),
@@ -234,6 +234,67 @@ def test_budgets_are_held_and_what_cannot_be_true_is_not_enforced(session):
     assert environment["device"] == "NVIDIA H100 (attnmem null device)"
     assert environment["null_device"]["devices"] == "H100"
     assert {row["backend"] for row in ran.data["results"]} == {"null:H100"}
+
+
+REFUSED = """
+import pytest
+import torch
+
+pytestmark = pytest.mark.memory_budget("1 GiB")
+
+def test_ipc():
+    torch.ones(4, device="cuda").untyped_storage()._share_cuda_()
+
+def test_caught_ipc():
+    with pytest.raises(RuntimeError):
+        torch.cuda.Event(interprocess=True).ipc_handle()
+    torch.ones(4, device="cuda")
+
+def test_semi_structured():
+    torch._cslt_compress(torch.ones(64, 64, device="cuda", dtype=torch.float16))
+
+def test_runtime_of_its_own():
+    runtime = pytest.importorskip("cuda.bindings.runtime")
+    torch.ones(4, device="cuda")
+    error, _ = runtime.cudaMalloc(1024)
+    raise RuntimeError(f"CUDA error: {error!r}")  # as of torch.cuda.green_contexts
+
+def test_nested():
+    parts = [torch.ones(2, 3), torch.ones(4, 3)]
+    torch.nested.nested_tensor(parts, device="cuda").unbind()[0].tolist()
+"""
+IPC = "nothing can be given to another process by CUDA IPC; give a copy on the host, x.cpu()"
+SPARSE = "there is no cuSPARSELt, which multiplies semi-structured matrices"
+BINDINGS = (
+    "there is no driver for a library with a CUDA runtime of its own, as cuda.bindings is, which"
+    " makes green contexts"
+)
+ASYNC = (
+    "on null:H100 there is no cudaMallocAsync; leave backend:cudaMallocAsync out of"
+    " PYTORCH_ALLOC_CONF"
+)
+
+
+def test_what_is_refused_is_named(session):
+    ran = session(REFUSED, "--attnmem-backend", "null:H100")
+    nested = "that is not known: the values of sparse and nested tensors are not followed"
+    assert ran.outcomes() == {
+        "test_ipc": f"on null:H100 {IPC}",
+        "test_caught_ipc": f"on the null device {IPC}",
+        "test_semi_structured": f"on null:H100 {SPARSE}",
+        "test_runtime_of_its_own": f"on null:H100 {BINDINGS}",
+        "test_nested": f"a value was read at test_it.py:26 {nested}",
+    }
+    for reason in (IPC, SPARSE, BINDINGS):
+        assert f"attnmem: on the null device {reason}\n" in ran.out
+    assert "does not know these calls" not in ran.out
+
+
+def test_another_allocator_of_cuda_is_refused_by_name(session):
+    ran = session(
+        REFUSED, "--attnmem-backend=null:H100", PYTORCH_ALLOC_CONF="backend:cudaMallocAsync"
+    )
+    assert {*ran.outcomes().values()} == {ASYNC}
 
 
 def test_failures_say_where_they_ran_and_who_held_memory(session):

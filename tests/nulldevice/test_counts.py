@@ -38,6 +38,15 @@ from pytest_attnmem.nulldevice.counts import remarks, unanswered
                 "attnmem: the null device does not know these calls: cudaX (2)",
             ],
         ),
+        (
+            {"cudaX": 2, "cudaIpcGetMemHandle": 1, "cudaIpcOpenMemHandle": 4},
+            0,
+            [
+                "attnmem: on the null device nothing can be given to another process by CUDA IPC;"
+                " give a copy on the host, x.cpu()",
+                "attnmem: the null device does not know these calls: cudaX (2)",
+            ],
+        ),
         ({}, 3, ["attnmem: reads of device memory that returned zeros: 3"]),
     ],
 )

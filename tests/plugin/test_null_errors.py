@@ -8,20 +8,21 @@ TEXT = "CUDA error: operation not supported\nSearch for `cudaErrorNotSupported' 
 
 
 @pytest.mark.parametrize(
-    ("place", "missing"),
+    ("call", "missing"),
     [
-        ("/site/torch/cuda/graphs.py", "no CUDA graph can be captured"),
+        ("cudaStreamBeginCapture", "no CUDA graph can be captured"),
         (
-            "/site/torch/multiprocessing/reductions.py",
-            "no tensor can be given to another process; give a copy on the host, x.cpu()",
+            "cudaIpcGetMemHandle",
+            "nothing can be given to another process by CUDA IPC; give a copy on the host, x.cpu()",
         ),
+        ("cusparseLtInit", "there is no cuSPARSELt, which multiplies semi-structured matrices"),
+        ("cusparseSpMM_bufferSize", "there is no cuSPARSE: its scratch is known only on a GPU"),
     ],
 )
-def test_what_is_missing_depends_on_where_it_was_asked_for(monkeypatch, place, missing):
+def test_what_is_missing_is_what_the_last_refused_call_asked_for(monkeypatch, call, missing):
     monkeypatch.setattr(null_errors, "present", lambda: "A100-80GB")
-    with pytest.raises(RuntimeError) as raised:
-        exec(compile("raise RuntimeError(TEXT)", place, "exec"), {"TEXT": TEXT})
-    assert null_errors.missing_on_null(raised.value) == f"on null:A100-80GB {missing}"
+    monkeypatch.setattr(null_errors, "last_unknown_call", lambda: call)
+    assert null_errors.missing_on_null(RuntimeError(TEXT)) == f"on null:A100-80GB {missing}"
 
 
 def test_on_another_device_nothing_is_missing():

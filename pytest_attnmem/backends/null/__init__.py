@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Final
 
 import torch
 
@@ -11,10 +12,14 @@ from ...errors import BackendUnavailable
 from ...measurement.protocol import Interval, Recorder
 from ...nulldevice.counts import NextRead, WorkspaceUse, captures_graph, device_reads, unknown_calls
 from ...nulldevice.launch import Devices, devices, present
+from ...nulldevice.refusals import refusal, refusals
 from ..cuda import Cuda
 from ..tracing.dispatch_tracker import caller
 from .library_calls import unplanned
 from .noting import noting
+
+#: PyTorch's name of an allocator of CUDA's, which the null device does not have.
+_ASYNC: Final = "cudaMallocAsync"
 
 
 class Null(Cuda):
@@ -94,6 +99,8 @@ def untrue(calls: dict[str, int], reads: int, first_read: str, unknown: str = ""
         return reason
     if captures_graph(calls):
         return "a CUDA graph was captured, which the null device cannot"
+    for reason in refusals(calls):
+        return f"on the null device {reason}"
     if calls:
         return f"the null device does not know {', '.join(calls)}"
     if unknown:
@@ -130,6 +137,8 @@ def open_backend(argument: str) -> Null:
         raise BackendUnavailable(
             f"backend 'null:{argument}' is not what this process runs under: null:{running}"
         )
+    if torch.cuda.get_allocator_backend() == _ASYNC:
+        raise BackendUnavailable(f"on null:{running} {refusal(_ASYNC)}")
     if not torch.cuda.device_count():
         raise BackendUnavailable("backend 'null' has no device: see CUDA_VISIBLE_DEVICES")
     return Null(torch.cuda.current_device(), running)

@@ -141,6 +141,13 @@ class Noting:
             found = self.storages.at(address)
             return found is not None and self.reads.copy_known(*found, into, size)
 
+    @contextmanager
+    def past_dispatcher(self) -> Iterator[Tape]:
+        """Gives the tape, to note what code wrote that runs no operator; what is inside is not."""
+        with torch._C._ExcludeDispatchKeyGuard(self._keys), torch._C._AutoDispatchBelowAutograd():
+            self.storages.drop_freed()
+            yield self.tape
+
     def forget_groups(self) -> None:
         """Forgets the collectives so far: this process is about to be another rank."""
         self._collectives = None
@@ -270,10 +277,8 @@ class Noting:
             from ..ranks.collective_values import CollectiveValues
 
             self._collectives = CollectiveValues(self.tape, self.reads.assume)
-        with torch._C._ExcludeDispatchKeyGuard(self._keys):
-            self.storages.drop_freed()
-            with torch._C._AutoDispatchBelowAutograd():
-                self._collectives.note(func, args)
+        with self.past_dispatcher():
+            self._collectives.note(func, args)
             release(out)
 
     def _lift(self, tensor: torch.Tensor) -> None:
@@ -308,10 +313,10 @@ def _is_on_device(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
             for item in arg:
                 if isinstance(item, torch.Tensor) and item.is_cuda:
                     return True
+        elif type(arg) is torch.device and arg.type == "cuda":  # of nested tensors
+            return True
     for name, arg in kwargs.items():
-        if name == "device":
-            if arg is not None and torch.device(arg).type == "cuda":
-                return True
-        elif isinstance(arg, torch.Tensor) and arg.is_cuda:
+        device = arg.device if isinstance(arg, torch.Tensor) else arg if name == "device" else None
+        if device is not None and torch.device(device).type == "cuda":
             return True
     return False

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
+from types import ModuleType, TracebackType
 from typing import Any
 
 from ...errors import BackendUnavailable
@@ -24,6 +24,7 @@ from ...program_frames import hide_own_frames
 from ...units import format_size
 from .built_kernels import refuse_without_kernels
 from .compiled_graphs import follow_inductor
+from .device_collectives import follow_device_collectives
 from .hidden_frames import hide_frames
 from .inductor_tuning import keep_first_configuration
 from .noting import Noting, noting
@@ -52,7 +53,9 @@ def prepare(values_limit: int | None, *, must_know: bool = True) -> None:
         leave_streams()
         settle_each_pass()
         if values_limit is not None:
-            Noting(values_limit, must_know=must_know).start()
+            noted = Noting(values_limit, must_know=must_know)
+            noted.start()
+            follow_device_collectives(noted)
             hide_frames()
             follow_triton()
             follow_inductor()
@@ -101,7 +104,7 @@ def _held(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs ``script.py …`` or ``-m module …`` and returns its exit code.
+    """Runs ``script.py …``, ``-m module …`` or ``-c code …`` and returns its exit code.
 
     The first argument is the JSON file for the peaks, or an empty text; the second is the limit on
     the work of a value, in floating-point operations.
@@ -162,6 +165,11 @@ def _run(program: Sequence[str]) -> None:
         sys.argv = [*program[1:]]
         sys.path[0] = os.getcwd()
         runpy.run_module(program[1], run_name="__main__", alter_sys=True)
+    elif program[0] == "-c":
+        sys.argv = ["-c", *program[2:]]
+        sys.path[0] = ""
+        sys.modules["__main__"] = main = ModuleType("__main__")
+        exec(compile(program[1], "<string>", "exec"), main.__dict__)
     else:
         sys.argv = [*program]
         sys.path[0] = os.path.dirname(os.path.abspath(program[0]))

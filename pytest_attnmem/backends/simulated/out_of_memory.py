@@ -31,6 +31,8 @@ def out_of_memory(error: AllocationError) -> torch.OutOfMemoryError:
             error.reserved - error.allocated,
         ),
     )
+    if error.asked >= 1 << 60:
+        return torch.OutOfMemoryError("CUDA out of memory. Tried to allocate more than 1EB memory.")
     return torch.OutOfMemoryError(
         f"CUDA out of memory. Tried to allocate {asked}. GPU 0 has a total capacity of {capacity}"
         f" of which {free} is free. Of the allocated memory {allocated} is allocated by PyTorch,"

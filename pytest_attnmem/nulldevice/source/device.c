@@ -42,10 +42,18 @@ int null_device(void)
     return now.device;
 }
 
+static bool initialized; /* the driver answers nothing before; the runtime initializes it */
+
+static void initialize(void)
+{
+    __atomic_store_n(&initialized, true, __ATOMIC_RELEASE);
+}
+
 static CUcontext activate(int device)
 {
     if (!null_is_device(device))
         return NULL;
+    initialize();
     CUcontext context = context_of(device);
     __atomic_store_n(&context->active, true, __ATOMIC_RELEASE);
     return context;
@@ -61,6 +69,8 @@ CUcontext null_context(int device)
 cudaError_t cudaGetDeviceCount(int *count)
 {
     *count = null_profile()->devices;
+    if (*count)
+        initialize();
     return *count ? cudaSuccess : null_fail(cudaErrorNoDevice);
 }
 
@@ -128,7 +138,8 @@ CUresult cuInit(unsigned int flags)
 {
     if (flags)
         return CUDA_ERROR_INVALID_VALUE;
-    return null_profile()->devices ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+    int count;
+    return cudaGetDeviceCount(&count) ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
 }
 
 CUresult cuDriverGetVersion(int *version)
@@ -139,12 +150,16 @@ CUresult cuDriverGetVersion(int *version)
 
 CUresult cuDeviceGetCount(int *count)
 {
+    if (!__atomic_load_n(&initialized, __ATOMIC_ACQUIRE))
+        return CUDA_ERROR_NOT_INITIALIZED;
     *count = null_profile()->devices;
     return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGet(CUdevice *device, int ordinal)
 {
+    if (!__atomic_load_n(&initialized, __ATOMIC_ACQUIRE))
+        return CUDA_ERROR_NOT_INITIALIZED;
     *device = ordinal;
     return null_is_device(ordinal) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }

@@ -163,10 +163,12 @@ CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdevi
 /* Libraries with their own runtime ask for tables that only a real driver has. This error makes them
  * fail with their own message before they compute. cuDNN asks for itself and for libraries that it
  * uses, and plans nevertheless: it was given the properties of a device. NVRTC asks too, and compiles
- * nevertheless, for the architecture that it is told. */
+ * nevertheless, for the architecture that it is told; and so does CUDA's runtime, which has the texts
+ * of errors. */
 CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
-    if (!null_is_planning() && !null_of_library(__builtin_return_address(0), "libnvrtc"))
+    const void *caller = __builtin_return_address(0);
+    if (!null_is_planning() && !null_of_library(caller, "libnvrtc") && !null_of_library(caller, "libcudart"))
         COUNT_CALL();
     *table = NULL;
     return CUDA_ERROR_NOT_SUPPORTED;

@@ -20,7 +20,7 @@ struct communicator {
     int ranks, rank, device;
 };
 
-static int communicate(struct communicator **made, int ranks, int rank)
+static int communicate_on(int device, struct communicator **made, int ranks, int rank)
 {
     *made = NULL;
     if (ranks < 1 || rank < 0 || rank >= ranks)
@@ -29,8 +29,24 @@ static int communicate(struct communicator **made, int ranks, int rank)
     *made = comm;
     if (!comm)
         return SYSTEM_ERROR;
-    *comm = (struct communicator){ranks, rank, null_device()};
+    *comm = (struct communicator){ranks, rank, device};
     return SUCCESS;
+}
+
+static int communicate(struct communicator **made, int ranks, int rank)
+{
+    return communicate_on(null_device(), made, ranks, rank);
+}
+
+/* The devices of one process; those of nn.DataParallel. */
+VISIBLE int ncclCommInitAll(struct communicator **comms, int count, const int *devices)
+{
+    int error = count < 1 ? INVALID_ARGUMENT : SUCCESS;
+    for (int rank = 0; !error && rank < count; rank++) {
+        int device = devices ? devices[rank] : rank;
+        error = null_is_device(device) ? communicate_on(device, &comms[rank], count, rank) : INVALID_ARGUMENT;
+    }
+    return error;
 }
 
 VISIBLE int ncclGetUniqueId(struct unique_id *id)

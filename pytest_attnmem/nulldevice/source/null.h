@@ -40,6 +40,7 @@ const struct profile *null_profile(void);
 bool null_is_device(int device);
 int null_ordinal(unsigned int installed); /* its number in CUDA_VISIBLE_DEVICES, or -1 */
 int null_attribute(int attribute, int device);
+#define UUID_FORM "GPU-00000000-0000-0000-0000-%012x" /* of the number of an installed device, from 1 on */
 
 /* device.c */
 int null_device(void);                     /* the calling thread's device */

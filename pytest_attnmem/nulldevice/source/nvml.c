@@ -96,8 +96,7 @@ VISIBLE int nvmlDeviceGetName(void *device, char *name, unsigned int size)
 
 VISIBLE int nvmlDeviceGetUUID(void *device, char *text, unsigned int size)
 {
-    const char *form = "GPU-00000000-0000-0000-0000-%012x";
-    return known(device) ? told(text, size, form, (unsigned int)(uintptr_t)device) : INVALID_ARGUMENT;
+    return known(device) ? told(text, size, UUID_FORM, (unsigned int)(uintptr_t)device) : INVALID_ARGUMENT;
 }
 
 VISIBLE int nvmlDeviceGetMemoryInfo(void *device, struct memory_info *info)

@@ -19,6 +19,22 @@ static struct {
     int installed; /* of the device that the program sees under this number: its index */
 } *numbers;
 
+/* Returns the index of the one device whose UUID begins with a word of a list, or -1. */
+static long with_uuid(const char *word, int devices)
+{
+    long found = -1;
+    for (int device = 0; device < devices; device++) {
+        char uuid[48];
+        snprintf(uuid, sizeof uuid, UUID_FORM, (unsigned int)device + 1);
+        if (strncmp(word, uuid, strcspn(word, ",")))
+            continue;
+        if (found >= 0)
+            return -1;
+        found = device;
+    }
+    return found;
+}
+
 /* Returns the number of devices in CUDA_VISIBLE_DEVICES, and numbers them. */
 static int visible(int devices)
 {
@@ -34,13 +50,17 @@ static int visible(int devices)
     while (text) {
         char *end;
         long index = strtol(text, &end, 10);
+        if (!strncmp(text, "GPU-", 4)) {
+            index = with_uuid(text, devices);
+            end = strchr(text, '\0');
+        }
         if (end == text || index < 0 || index >= devices)
             return count; /* CUDA also stops at the first missing device */
         if (numbers[index].ordinal >= 0)
             return 0; /* and shows none if one is named twice */
         numbers[index].ordinal = count;
         numbers[count++].installed = (int)index;
-        text = strchr(end, ','); /* and reads the digits alone */
+        text = strchr(text, ','); /* and reads the digits alone */
         text = text ? text + 1 : "";
     }
     return devices;

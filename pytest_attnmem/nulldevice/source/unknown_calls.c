@@ -4,9 +4,11 @@
 #include <stdlib.h>
 
 static struct unknown_call *seen; /* a list that only grows, newest first */
+static const char *last = "";     /* the name of the last call */
 
 void null_count(struct unknown_call *call)
 {
+    __atomic_store_n(&last, call->name, __ATOMIC_RELAXED);
     if (__atomic_fetch_add(&call->calls, 1, __ATOMIC_RELAXED))
         return;
     call->next = __atomic_load_n(&seen, __ATOMIC_ACQUIRE);
@@ -34,6 +36,12 @@ unsigned long null_counted(void)
     for (struct unknown_call *call = __atomic_load_n(&seen, __ATOMIC_ACQUIRE); call; call = call->next)
         calls += __atomic_load_n(&call->calls, __ATOMIC_RELAXED);
     return calls;
+}
+
+/* Returns the name of the last of these calls: the one that an error comes of. */
+VISIBLE const char *attnmem_null_last_unknown(void)
+{
+    return __atomic_load_n(&last, __ATOMIC_RELAXED);
 }
 
 /* Writes "name calls" lines; returns the size of the whole text, as snprintf does. */

@@ -38,3 +38,10 @@ def test_the_error_has_pytorchs_text(run):
 def test_bytes_are_written_as_by_pytorch(nbytes, text):
     asked = AllocationError(0, nbytes, 0, 0, 0, 0)
     assert f"Tried to allocate {text}." in str(out_of_memory(asked))
+
+
+def test_more_than_an_exabyte_has_a_text_of_its_own():
+    asked = AllocationError(1 << 60, 1 << 60, 0, 0, 0, 0)
+    assert str(out_of_memory(asked)) == (
+        "CUDA out of memory. Tried to allocate more than 1EB memory."
+    )
