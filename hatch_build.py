@@ -34,7 +34,7 @@ class Readme(MetadataHookInterface):
 
 
 class Runtime(BuildHookInterface):
-    """Compiles the runtime of the null device, with zig's compiler for the glibc of manylinux2014."""
+    """Compiles the runtime of the null device by zig, for the glibc of manylinux2014."""
 
     def dependencies(self) -> list[str]:
         """Returns the compiler and CUDA's headers, where they are needed."""

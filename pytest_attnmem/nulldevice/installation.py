@@ -24,7 +24,7 @@ from ..units import format_size
 from . import fat_binaries, kept_build, launch, parts, torch_build
 from .torch_build import TorchBuild, Version
 
-#: The largest wheel, its files, and again those of the installer's cache: torch 2.9.1 and some room.
+#: The largest wheel, its files, and those in the cache of the installer: torch 2.9.1, with room.
 NEEDED_BYTES: Final = 4 << 30
 #: A part's largest download and its files.
 _PART_BYTES: Final = 3 << 30

@@ -53,7 +53,8 @@ def lacking(torch: TorchBuild) -> Iterator[str]:
     """Yields the parts that are not there."""
     for part in NAMES:
         if part == "triton":
-            there = (torch.folder.parent / "triton").is_dir() or importlib.util.find_spec("triton")
+            beside = (torch.folder.parent / "triton").is_dir()
+            there = beside or importlib.util.find_spec("triton") is not None
         else:
             there = any(_has(root, part) for root in torch.packages)
         if not there:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
+
+from . import parts, torch_build
 
 #: What is refused, by the names of the calls; the first that fits.
 _REFUSED: Final[Mapping[re.Pattern[str], str]] = MappingProxyType(
@@ -37,7 +41,29 @@ _REFUSED: Final[Mapping[re.Pattern[str], str]] = MappingProxyType(
 
 def refusal(call: str) -> str:
     """Returns what is refused with a call; empty if that is the call alone."""
+    for reason in missing_libraries([call]):
+        return reason
     return next((why for pattern, why in _REFUSED.items() if pattern.match(call)), "")
+
+
+def missing_libraries(calls: Iterable[str]) -> Iterator[str]:
+    """Yields what to install for the calls of libraries that are not installed."""
+    for call in calls:
+        if library := _missing_library(call):
+            yield f"{library} is not installed, which has {call}: {remedy(parts.part_of(call))}"
+
+
+def remedy(part: str) -> str:
+    """Returns how to install a part that the null device lacks, with the names of its packages."""
+    packages = " ".join(parts.requirements(torch_build.find(), part))
+    return f"attnmem install null --with {part}" + (f" ({packages})" if packages else "")
+
+
+def _missing_library(call: str) -> str:
+    """Returns the library of stubs, such as libcudnn.so.9, that a call of a part came to."""
+    folder, part = os.environ.get("ATTNMEM_NULL_PLANS"), parts.part_of(call)
+    found = sorted(Path(folder).glob(f"lib{part}.so.*")) if folder and part else []
+    return found[0].name if found else ""
 
 
 def refusals(calls: Iterable[str]) -> dict[str, list[str]]:

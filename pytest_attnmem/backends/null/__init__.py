@@ -12,7 +12,7 @@ from ...errors import BackendUnavailable
 from ...measurement.protocol import Interval, Recorder
 from ...nulldevice.counts import NextRead, WorkspaceUse, captures_graph, device_reads, unknown_calls
 from ...nulldevice.launch import Devices, devices, present
-from ...nulldevice.refusals import refusal, refusals
+from ...nulldevice.refusals import missing_libraries, refusal, refusals
 from ..cuda import Cuda
 from ..tracing.dispatch_tracker import caller
 from .library_calls import unplanned
@@ -95,6 +95,8 @@ def _untrue_values() -> Sequence[str]:
 
 def untrue(calls: dict[str, int], reads: int, first_read: str, unknown: str = "") -> str | None:
     """Returns why a real device would need other memory; ``None`` where it would not."""
+    for missing in missing_libraries(calls):
+        return f"on the null device {missing}"
     if reason := unplanned(calls):
         return reason
     if captures_graph(calls):
