@@ -1,0 +1,186 @@
+"""An installation by an installer that copies a torch of three files."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_attnmem.errors import BackendUnavailable
+from pytest_attnmem.nulldevice import installation, kept_build
+from pytest_attnmem.nulldevice.installation import Installer, check_space, keep
+from pytest_attnmem.nulldevice.torch_build import TorchBuild, Version
+
+CPU = Version("2.13.0+cpu", "", "abc")
+
+
+def write_torch(folder, version="2.13.0+cu130", cuda="'13.0'", commit="abc"):
+    """Writes a torch as an installer does, its record last."""
+    text = f"__version__ = '{version}'\ncuda: str = {cuda}\ngit_version = '{commit}'\n"
+    (folder / "torch" / "lib").mkdir(parents=True)
+    (folder / "torch" / "version.py").write_text(text)
+    (folder / "torch-2.13.0.dist-info").mkdir()
+    record = f"torch/version.py,sha256=x,{len(text)}\ntorch-2.13.0.dist-info/RECORD,,\n"
+    (folder / "torch-2.13.0.dist-info" / "RECORD").write_text(record)
+
+
+class Copies(Installer):
+    """Stands for uv or pip."""
+
+    def __init__(self, **torch):
+        self.torch = torch
+        self.calls = []
+
+    def install(self, wanted, target, *more):
+        self.calls.append((*wanted, *more))
+        if "--no-deps" in more:
+            write_torch(target, **self.torch)
+        else:
+            path = target / "nvidia" / "cudnn" / "lib" / "libcudnn.so.9"
+            path.parent.mkdir(parents=True)
+            path.touch()
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "pytest-attnmem"
+
+
+def refusal(action, *arguments):
+    with pytest.raises(BackendUnavailable) as error:
+        action(*arguments)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def silent(text):
+    """Shows nothing."""
+
+
+def test_the_build_is_there_when_it_is_whole(cache):
+    said = []
+    kept = keep(CPU, installer := Copies(), said.append)
+    assert kept == kept_build.folder("2.13.0")
+    assert kept_build.is_whole(kept)
+    assert installer.calls == [("torch==2.13.0,!=2.13.0+cpu", "--no-deps")]
+    assert said[0] == "fetching the CUDA build of torch 2.13.0"
+    assert [path.name for path in cache.iterdir() if path.name.endswith(".part")] == []
+
+
+@pytest.mark.parametrize(
+    ("torch", "what"),
+    [
+        ({"cuda": "None", "version": "2.13.0"}, "torch 2.13.0 that was found for torch 2.13.0+cpu is"
+         " a build without CUDA"),
+        ({"commit": "other"}, "torch 2.13.0+cu130 that was found for torch 2.13.0+cpu is another"
+         " commit"),
+    ],
+)  # fmt: skip
+def test_another_torch_is_refused_and_does_not_stay(cache, torch, what):
+    text = refusal(keep, CPU, Copies(**torch), silent)
+    assert text == f"the {what}: name another source with --index-url or --wheels"
+    assert [path.name for path in cache.iterdir() if path.is_dir()] == []
+
+
+def test_a_second_try_goes_on_with_what_was_fetched(cache):
+    kept = kept_build.folder("2.13.0")
+    write_torch(kept.with_name(kept.name + ".part"))
+    keep(CPU, installer := Copies(), silent)
+    assert installer.calls == []
+    assert kept_build.is_whole(kept)
+
+
+def test_a_second_try_fetches_again_what_is_cut_short(cache):
+    kept = kept_build.folder("2.13.0")
+    part = kept.with_name(kept.name + ".part")
+    write_torch(part)
+    (part / "torch" / "version.py").write_text("cut")
+    keep(CPU, installer := Copies(), silent)
+    assert len(installer.calls) == 1
+
+
+def test_two_at_once_do_not_disturb_each_other(cache):
+    kept = kept_build.folder("2.13.0")
+    with installation._alone(kept):
+        text = refusal(keep, CPU, Copies(), silent)
+    assert text == f"another process installs {kept.name}; wait for it"
+
+
+def test_a_full_disk_is_told_before_anything_is_fetched(tmp_path, monkeypatch):
+    class Usage:
+        free = 1 << 30
+
+    monkeypatch.setattr(installation.shutil, "disk_usage", lambda folder: Usage)
+    assert refusal(check_space, tmp_path / "not" / "yet", 4 << 30) == (
+        f"{tmp_path} has 1.0 GiB of free space, and the installation needs 4.0 GiB: set"
+        " XDG_CACHE_HOME to a folder on another disk"
+    )
+
+
+def test_a_part_is_merged_into_the_kept_build(cache, monkeypatch):
+    kept = keep(CPU, installer := Copies(), silent)
+    (kept / "nvidia" / "cu13").mkdir(parents=True)
+    torch = TorchBuild("2.13.0+cu130", "13.0", kept / "torch", (kept / "nvidia",), kept)
+    monkeypatch.setattr(installation.parts, "requirements", lambda torch, part: [f"nvidia-{part}"])
+    installation.add(torch, "cudnn", installer, silent)
+    assert installer.calls[-1] == ("nvidia-cudnn",)
+    assert sorted(path.name for path in (kept / "nvidia").iterdir()) == ["cu13", "cudnn"]
+
+
+def test_a_part_that_torch_does_not_name_is_refused(tmp_path):
+    torch = TorchBuild("2.13.0", "13.0", tmp_path / "torch", ())
+    text = refusal(installation.add, torch, "cudnn", Copies(), silent)
+    assert text == "torch 2.13.0 names no package for cudnn"
+
+
+def test_what_was_kept_is_removed_with_what_is_not_whole(cache):
+    kept = keep(CPU, Copies(), silent)
+    write_torch(kept.with_name(kept.name + ".part"))
+    assert installation.remove(kept) > 0
+    assert not kept.exists()
+    assert installation.remove(kept) == 0
+
+
+class TestInstaller:
+    @pytest.fixture(autouse=True)
+    def neither(self, monkeypatch):
+        monkeypatch.delenv("UV", raising=False)
+        monkeypatch.setattr(installation.shutil, "which", lambda name: None)
+        monkeypatch.setattr(installation.importlib.util, "find_spec", lambda name: None)
+
+    def test_uv_comes_first_and_copies_its_files(self, monkeypatch):
+        monkeypatch.setattr(installation.shutil, "which", lambda name: f"/bin/{name}")
+        command = Installer(["--index-url", "URL"]).command(["torch"], Path("/t"), "--no-deps")
+        assert command == [
+            *("/bin/uv", "pip", "install", "--link-mode", "copy", "--python", sys.executable),
+            *("--index-url", "URL", "--no-deps", "--target", "/t", "torch"),
+        ]
+
+    def test_pip_comes_second(self, monkeypatch):
+        monkeypatch.setattr(installation.importlib.util, "find_spec", lambda name: object())
+        command = Installer().command(["triton"], None)
+        assert command == [sys.executable, "-m", "pip", "install", "triton"]
+
+    def test_an_environment_with_neither_is_refused(self):
+        assert refusal(Installer) == (
+            "attnmem install needs uv or pip, and this environment has neither: pip install uv"
+        )
+
+    def test_an_installer_that_fails_is_one_line(self, monkeypatch, tmp_path):
+        program = tmp_path / "uv"
+        program.write_text("#!/bin/sh\nexit 3\n")
+        program.chmod(0o755)
+        monkeypatch.setenv("UV", str(program))
+        assert refusal(Installer().install, ["torch"], tmp_path) == (
+            "uv ended with 3 and installed no torch: see its lines above; --index-url or --wheels"
+            " name another source"
+        )
+
+    def test_a_choice_of_the_cpu_build_does_not_reach_it(self, monkeypatch, tmp_path):
+        program = tmp_path / "uv"
+        program.write_text(f'#!/bin/sh\necho "backend=$UV_TORCH_BACKEND" > {tmp_path}/seen\n')
+        program.chmod(0o755)
+        monkeypatch.setenv("UV", str(program))
+        monkeypatch.setenv("UV_TORCH_BACKEND", "cpu")
+        Installer().install(["torch"], tmp_path)
+        assert (tmp_path / "seen").read_text() == "backend=\n"

@@ -1,0 +1,100 @@
+"""What the table of versions runs on the null device: ``program.py PART``; prints what it saw."""
+
+import json
+import sys
+
+import torch
+from torch.nn.functional import conv2d, scaled_dot_product_attention
+
+
+def measured(run):
+    """Returns the highest bytes that a call allocates."""
+    torch.cuda.synchronize()
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    run()
+    return torch.cuda.max_memory_allocated() - before
+
+
+def eager():
+    """Forward, backward and AdamW of a layer, and the three kernels of attention."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    layer = torch.nn.TransformerEncoderLayer(256, 4, 1024, dropout=0, batch_first=True).cuda()
+    optimizer = torch.optim.AdamW(layer.parameters())
+    tokens = torch.ones(4, 512, 256, device="cuda")
+
+    def step():
+        layer(tokens).sum().backward()
+        optimizer.step()
+
+    def attention(backend):
+        q = torch.ones(2, 8, 1024, 64, device="cuda", dtype=torch.float16, requires_grad=True)
+        with sdpa_kernel(backend):
+            scaled_dot_product_attention(q, q, q).sum().backward()
+
+    kernels = (SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH)
+    return [measured(step), *(measured(lambda each=each: attention(each)) for each in kernels)]
+
+
+def values():
+    """A value that a product and a sum computed."""
+    a = torch.arange(6.0, device="cuda").reshape(2, 3)
+    return [(a @ a.T).sum().item() == 83]
+
+
+def triton():
+    """The bytes of a kernel of Triton's."""
+    return [measured(lambda: doubled(torch.ones(1000, device="cuda")))]
+
+
+def values_after_triton():
+    """The values that a kernel of Triton's wrote."""
+    return [doubled(torch.ones(1000, device="cuda")).sum().item() == 2000]
+
+
+def doubled(x):
+    """Returns twice a tensor, by a kernel."""
+    import triton
+    from kernel import double
+
+    out = torch.empty_like(x)
+    double[(triton.cdiv(len(x), 256),)](x, out, len(x), BLOCK=256)
+    return out
+
+
+def compiled():
+    """The bytes of a compiled function, forward and backward."""
+    function = torch.compile(lambda x: (x.sin() * 2).relu().sum())
+    x = torch.ones(256, 256, device="cuda", requires_grad=True)
+    function(x).backward()
+    return [measured(lambda: function(x).backward())]
+
+
+def values_of_compiled():
+    """The value of a compiled function."""
+    function = torch.compile(lambda x: (x * 2).sum())
+    return [function(torch.ones(256, device="cuda")).item() == 512]
+
+
+def ranks():
+    """An all-reduce by NCCL and a step of DistributedDataParallel, on one rank of two."""
+    import torch.distributed as dist
+
+    dist.init_process_group("nccl")
+    total = torch.ones(4, device="cuda")
+    dist.all_reduce(total)
+    model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(256, 256).cuda())
+    peak = measured(lambda: model(torch.ones(8, 256, device="cuda")).sum().backward())
+    return [total.sum().item() == 8, peak]
+
+
+def cudnn():
+    """A convolution that cuDNN plans, forward and backward."""
+    x = torch.ones(8, 16, 28, 28, device="cuda", requires_grad=True)
+    w = torch.ones(32, 16, 3, 3, device="cuda", requires_grad=True)
+    return [measured(lambda: conv2d(x, w, padding=1).sum().backward())]
+
+
+if __name__ == "__main__":
+    print("answer", json.dumps(globals()[sys.argv[1]]()), flush=True)
