@@ -68,17 +68,18 @@ def test_the_build_is_there_when_it_is_whole(cache):
 
 
 @pytest.mark.parametrize(
-    ("torch", "what"),
+    ("torch", "found", "what"),
     [
-        ({"cuda": "None", "version": "2.13.0"}, "torch 2.13.0 that was found for torch 2.13.0+cpu is"
-         " a build without CUDA"),
-        ({"commit": "other"}, "torch 2.13.0+cu130 that was found for torch 2.13.0+cpu is another"
-         " commit"),
+        ({"cuda": "None", "version": "2.13.0"}, "2.13.0", "a build without CUDA"),
+        ({"commit": "other"}, "2.13.0+cu130", "another commit"),
     ],
-)  # fmt: skip
-def test_another_torch_is_refused_and_does_not_stay(cache, torch, what):
+)
+def test_another_torch_is_refused_and_does_not_stay(cache, torch, found, what):
     text = refusal(keep, CPU, Copies(**torch), silent)
-    assert text == f"the {what}: name another source with --index-url or --wheels"
+    assert text == (
+        f"the torch {found} that was found for torch 2.13.0+cpu is {what}: name another source"
+        " with --index-url or --wheels"
+    )
     assert [path.name for path in cache.iterdir() if path.is_dir()] == []
 
 

@@ -77,9 +77,7 @@ def _torch(python: Path) -> Any:
 
 def _more(python: Path) -> list[str]:
     """Returns Triton, cuDNN if it can plan, and the headers that a checkout needs."""
-    torch = _torch(python)
-    from pytest_attnmem.nulldevice import parts
-
+    torch, parts = _torch(python), _parts()
     headers = "nvidia-cuda-runtime" + (f"-cu{torch.major}" if torch.major < 13 else "")
     found = [f"{headers}=={torch.cuda}.*", *parts.requirements(torch, "triton")]
     if torch.cudnn >= PLANS:
@@ -91,20 +89,20 @@ def run(version: str) -> dict[str, Any]:
     """Returns what each program saw on a version, or the last line of its error."""
     python = environment(version)
     torch = _torch(python)
-    pins = dict(text.split(";")[0].rsplit("=", 1) for text in _pins(torch))
-    found: dict[str, Any] = {"cuda": torch.cuda, "cudnn": torch.cudnn, **pins}
+    (triton,) = _parts().requirements(torch, "triton")
+    pin = triton.replace("~", "=").rpartition("==")[2]
+    found: dict[str, Any] = {"cuda": torch.cuda, "cudnn": torch.cudnn, "triton": pin}
     for part in PARTS:
         found[part] = _run(python, part)
         print(version, part, found[part], flush=True)
     return found
 
 
-def _pins(torch: Any) -> list[str]:
+def _parts() -> Any:
+    sys.path.insert(0, str(ROOT))
     from pytest_attnmem.nulldevice import parts
 
-    return [
-        text.replace("~=", "==").replace("==", "=") for text in parts.requirements(torch, "triton")
-    ]
+    return parts
 
 
 def _run(python: Path, part: str) -> Any:
@@ -113,7 +111,7 @@ def _run(python: Path, part: str) -> Any:
     done = subprocess.run(
         [*command, "--", str(HERE / "program.py"), part],
         capture_output=True, text=True, check=False, cwd=HERE,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}", "CUDA_MODULE_LOADING": "LAZY"},
+        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}"},
     )  # fmt: skip
     answers = [line for line in done.stdout.splitlines() if line.startswith("answer ")]
     if answers:
