@@ -24,6 +24,7 @@ measure() { # JSON, then more options
 uv pip install "$ATTNMEM_TORCH" || exit 1
 uv pip install "pytest-attnmem[torch] @ file://${GITHUB_ACTION_PATH:?}" || exit 1
 install || exit 1
+if [[ "$ATTNMEM_BACKEND" == null* ]]; then attnmem install null --with triton || exit 1; fi
 
 measure "$results/head.json" --attnmem-github --attnmem-html "$results/memory.html" \
   --attnmem-markdown "$results/head.md"

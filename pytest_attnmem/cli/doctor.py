@@ -6,7 +6,7 @@ import json
 import platform
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
@@ -16,7 +16,7 @@ from .. import __version__
 from ..backends.registry import BUILT_IN, check_name, open_backend
 from ..errors import AttnMemError, BackendUnavailable
 from ..measurement.installed_torch import missing_rules
-from ..nulldevice import build, launch
+from ..nulldevice import build, launch, parts, torch_build
 from ..units import excerpt, format_size
 from .progress import progress
 from .terminal import painted
@@ -70,6 +70,8 @@ class Findings:
     """Why the rules of the simulation do not hold for this torch; empty if they do."""
     backends: Mapping[str, str]
     """Name → the reason why it cannot measure here; empty if it can."""
+    lacking: tuple[str, ...] = ()
+    """What the null device can do without, and is not there."""
     caches: Mapping[str, tuple[Path, int | None]] = field(default_factory=dict)
     """Name → the folder, and its bytes; None if it does not exist."""
 
@@ -84,12 +86,14 @@ def examine(show: Callable[[str], None] = lambda text: None) -> Findings:
     packages = {name: _version(name) for name in _PACKAGES}
     if packages["torch"] is None:
         lacking = "torch is not installed; pip install torch"
-        return Findings(packages, "", {one.name: lacking for one in BUILT_IN}, dict(_caches()))
+        refused = {one.name: lacking for one in BUILT_IN}
+        return Findings(packages, "", refused, caches=dict(_caches()))
     backends = {}
     for one in BUILT_IN:
         show(f"trying {one.name}")
         backends[one.name] = _refusal(one.name)
-    return Findings(packages, missing_rules(), backends, dict(_caches()))
+    lacks = () if backends["null"] else tuple(parts.lacking(torch_build.find()))
+    return Findings(packages, missing_rules(), backends, lacks, dict(_caches()))
 
 
 def _version(name: str) -> str | None:
@@ -132,6 +136,8 @@ def render(found: Findings) -> list[str]:
     for name, refusal in found.backends.items():
         state = painted("no", "yellow") if refusal else painted("yes", "green")
         lines.append(f"  {name:{width}}  {state:3}  {excerpt(refusal, 300)}".rstrip())
+        if name == "null" and not refusal:
+            lines += [f"  {'':{width}}       {text}" for text in without(found.lacking)]
     python = f"{platform.python_version()}  {shown_path(Path(sys.executable))}"
     lines += ["", "packages", f"  {'python':20}  {python}"]
     for name, number in found.packages.items():
@@ -145,6 +151,12 @@ def render(found: Findings) -> list[str]:
         held = "not made yet" if size is None else format_size(size)
         lines.append(f"  {name:20}  {shown_path(folder)}  {held}")
     return lines
+
+
+def without(lacking: Iterable[str]) -> Iterator[str]:
+    """Yields a line for each part that the null device lacks: what it is for, and the command."""
+    for part in lacking:
+        yield f"without {part}: no {parts.USES[part]}; attnmem install null --with {part}"
 
 
 def shown_path(path: Path) -> str:
@@ -169,4 +181,5 @@ def to_dict(found: Findings) -> dict[str, Any]:
             name: {"folder": str(folder), "bytes": size}
             for name, (folder, size) in found.caches.items()
         },
+        "null_lacks": list(found.lacking),
     }

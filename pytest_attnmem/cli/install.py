@@ -12,7 +12,7 @@ from ..nulldevice import build, installation, kept_build, parts, torch_build
 from ..nulldevice.installation import Installer
 from ..nulldevice.torch_build import TorchBuild
 from ..units import format_size
-from .doctor import shown_path
+from .doctor import shown_path, without
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -57,6 +57,7 @@ def execute(arguments: Namespace) -> int:
     if not version.cuda and not _is_kept():
         installation.keep(version, installer, _show)
     torch = torch_build.find()
+    installation.add_headers(torch, installer, _show)
     lacking = set(parts.lacking(torch))
     for part in wanted:
         if part in lacking:
@@ -109,10 +110,7 @@ def _planned(wanted: list[str], installer: Installer) -> list[str]:
 def _ready(torch: TorchBuild) -> list[str]:
     where = f" in {shown_path(torch.front)}" if torch.front else ""
     lines = [f"null measures here with torch {torch.version}{where}"]
-    lines += [
-        f"  without {part}: {parts.USES[part]} are not measured; attnmem install null --with {part}"
-        for part in parts.lacking(torch)
-    ]
+    lines += [f"  {text}" for text in without(parts.lacking(torch))]
     return [*lines, "try: pytest --attnmem-backend null:H100"]
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ..errors import BackendUnavailable
-from . import elf, elf_writer, stubs, torch_build
+from . import elf, elf_writer, parts, stubs, torch_build
 from .kept_build import user_cache
 from .torch_build import TorchBuild
 from .trusted_folder import check_trusted, make_trusted
@@ -88,6 +88,12 @@ def check() -> None:
     cache_folder()
     if not _built(torch.major).is_file():
         _headers_and_compiler(torch.major, torch.packages)
+
+
+def lacks_headers(torch: TorchBuild) -> bool:
+    """Returns True if the runtime must be compiled for this torch, and CUDA's headers lack."""
+    built = _built(torch.major).is_file()
+    return not built and torch_build.find_headers(torch.packages, torch.major) is None
 
 
 def _built(major: int) -> Path:
@@ -218,10 +224,9 @@ def _compiled(cache: Path, major: int, packages: Sequence[Path]) -> Path:
 def _headers_and_compiler(major: int, packages: Sequence[Path]) -> tuple[Path, tuple[str, ...]]:
     headers = torch_build.find_headers(packages, major)
     if headers is None:
-        package = "nvidia-cuda-runtime" if major >= 13 else f"nvidia-cuda-runtime-cu{major}"
         raise BackendUnavailable(
             "this copy of pytest-attnmem has no compiled runtime for the null device; to compile"
-            f" one needs CUDA's headers: pip install {package}=={major}.*"
+            f" one needs CUDA's headers: pip install {parts.headers(major)}"
         )
     return headers, find_compiler()
 

@@ -21,7 +21,7 @@ from typing import Final
 from ..errors import BackendUnavailable
 from ..profiles import DEFAULT_PROFILE, find_profile
 from ..units import format_size
-from . import fat_binaries, kept_build, launch, parts, torch_build
+from . import build, fat_binaries, kept_build, launch, parts, torch_build
 from .torch_build import TorchBuild, Version
 
 #: The largest wheel, its files, and those in the cache of the installer: torch 2.9.1, with room.
@@ -119,6 +119,20 @@ def add(torch: TorchBuild, part: str, installer: Installer, show: Show) -> None:
     packages = parts.requirements(torch, part)
     if not packages:
         raise BackendUnavailable(f"torch {torch.version} names no package for {part}")
+    _add(torch, packages, installer, show)
+
+
+def add_headers(torch: TorchBuild, installer: Installer, show: Show) -> None:
+    """Installs CUDA's headers where the runtime must be compiled and there are none.
+
+    Raises:
+        BackendUnavailable: they cannot be had.
+    """
+    if build.lacks_headers(torch):
+        _add(torch, [parts.headers(torch.major)], installer, show)
+
+
+def _add(torch: TorchBuild, packages: list[str], installer: Installer, show: Show) -> None:
     show(f"fetching {' '.join(packages)}")
     if torch.front is None:
         installer.install(packages, None)

@@ -23,9 +23,9 @@ _TOOLKIT: Final = MappingProxyType({"cublas": "cublas", "cuda-nvrtc": "nvrtc"})
 #: A part → what works with it.
 USES: Final = MappingProxyType(
     {
-        "cudnn": "convolutions, and attention by cuDNN",
+        "cudnn": "convolutions and attention by cuDNN",
         "nvrtc": "kernels that a program compiles from CUDA's C++",
-        "triton": "Triton's kernels, and torch.compile",
+        "triton": "kernels of Triton's and torch.compile",
     }
 )
 NAMES: Final = (*USES,)
@@ -47,6 +47,11 @@ def requirements(torch: TorchBuild, part: str) -> list[str]:
         elif wanted.name == "cuda-toolkit" and extras:
             found.append(f"{wanted.name}[{','.join(extras)}]{wanted.specifier}")
     return found
+
+
+def headers(major: int) -> str:
+    """Returns the package with CUDA's headers, which a checkout compiles the runtime with."""
+    return f"nvidia-cuda-runtime{'' if major >= 13 else f'-cu{major}'}=={major}.*"
 
 
 def lacking(torch: TorchBuild) -> Iterator[str]:

@@ -34,6 +34,7 @@ def done(tmp_path, monkeypatch):
         install.torch_build, "read_version", lambda folder: Version("2.13.0+cpu", "", "abc")
     )
     monkeypatch.setattr(install.torch_build, "find", find)
+    monkeypatch.setattr(install.installation, "add_headers", lambda *_: None)
     monkeypatch.setattr(install.parts, "lacking", lambda torch: ["cudnn", "triton"])
     monkeypatch.setattr(install.parts, "requirements", lambda torch, part: [f"{part}==1"])
     monkeypatch.setattr(install.installation, "keep", keep)
@@ -55,9 +56,9 @@ def test_the_build_is_kept_and_started_and_what_it_lacks_is_named(done, capsys):
     lines = out.splitlines()
     assert lines[0].startswith("null measures here with torch 2.13.0+cu130 in ")
     assert lines[1:] == [
-        "  without cudnn: convolutions, and attention by cuDNN are not measured;"
+        "  without cudnn: no convolutions and attention by cuDNN;"
         " attnmem install null --with cudnn",
-        "  without triton: Triton's kernels, and torch.compile are not measured;"
+        "  without triton: no kernels of Triton's and torch.compile;"
         " attnmem install null --with triton",
         "try: pytest --attnmem-backend null:H100",
     ]

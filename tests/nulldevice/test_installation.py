@@ -128,6 +128,17 @@ def test_a_part_is_merged_into_the_kept_build(cache, monkeypatch):
     assert sorted(path.name for path in (kept / "nvidia").iterdir()) == ["cu13", "cudnn"]
 
 
+def test_headers_are_added_where_the_runtime_must_be_compiled(cache, monkeypatch):
+    kept = keep(CPU, installer := Copies(), silent)
+    torch = TorchBuild("2.13.0+cu130", "13.0", kept / "torch", (kept / "nvidia",), kept)
+    monkeypatch.setattr(installation.build, "lacks_headers", lambda torch: False)
+    installation.add_headers(torch, installer, silent)
+    assert len(installer.calls) == 1
+    monkeypatch.setattr(installation.build, "lacks_headers", lambda torch: True)
+    installation.add_headers(torch, installer, silent)
+    assert installer.calls[1:] == [("nvidia-cuda-runtime==13.*",)]
+
+
 def test_a_part_that_torch_does_not_name_is_refused(tmp_path):
     torch = TorchBuild("2.13.0", "13.0", tmp_path / "torch", ())
     text = refusal(installation.add, torch, "cudnn", Copies(), silent)

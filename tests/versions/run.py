@@ -78,8 +78,7 @@ def _torch(python: Path) -> Any:
 def _more(python: Path) -> list[str]:
     """Returns Triton, cuDNN if it can plan, and the headers that a checkout needs."""
     torch, parts = _torch(python), _parts()
-    headers = "nvidia-cuda-runtime" + (f"-cu{torch.major}" if torch.major < 13 else "")
-    found = [f"{headers}=={torch.cuda}.*", *parts.requirements(torch, "triton")]
+    found = [parts.headers(torch.major), *parts.requirements(torch, "triton")]
     if torch.cudnn >= PLANS:
         found += parts.requirements(torch, "cudnn")
     return found

@@ -1,8 +1,9 @@
-"""Operators that need no note: they call others, which are noted, or change no value."""
+"""Which operators are noted: not those that call others, which are, or that change no value."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final
 
 import torch
@@ -60,3 +61,29 @@ def without_values() -> Iterator[str]:
             found = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
             if packet == "set_" or (found is not None and found.is_view):
                 yield rest
+
+
+def note_operators(library: Any, noted: Callable[..., Any], key: str) -> list[Any]:
+    """Makes every operator come to ``noted(keys, operator, …)`` at a dispatch key.
+
+    Returns what the caller keeps for as long. PyTorch before 2.5 has no fallback in Python, so the
+    operators of aten and c10d come one by one; others go on below.
+    """
+    if hasattr(library, "fallback"):
+        library.fallback(noted, key, with_keyset=True)
+        return [library]
+    library.m.fallback_fallthrough(key)
+    libraries = {space: torch.library.Library(space, "IMPL") for space in ("aten", "c10d")}
+    skipped = set(without_values())
+    for full in torch._C._dispatch_get_all_op_names():
+        space, _, name = full.partition("::")
+        if space in libraries and name not in skipped:
+            packet, _, overload = name.partition(".")
+            func = getattr(getattr(getattr(torch.ops, space), packet), overload or "default")
+            one: Any = libraries[space]
+            one.m.impl(name, key, partial(_with_operator, noted, func), True)
+    return [*libraries.values()]
+
+
+def _with_operator(noted: Any, func: Any, keys: Any, *args: Any, **kwargs: Any) -> Any:
+    return noted(keys, func, *args, **kwargs)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import Any
 
 import torch
@@ -21,7 +20,7 @@ from ...values.host_operators.triton_kernels import KERNEL, Launch
 from ...values.tape import Tape
 from ..tensor_subclasses import construct_past_modes
 from . import jit
-from .composite_operators import CompositeOperators, without_values
+from .composite_operators import CompositeOperators, note_operators, without_values
 from .fake_modes import exclude, pass_by_higher_order
 from .folded_constants import note_constants
 from .printing import end_failed_prints
@@ -60,7 +59,7 @@ class Noting:
         self.storages.follow()
         for name in without_values():
             self._aten.impl(name, torch.library.fallthrough_kernel, _KEY)
-        self._follow_operators()
+        self._libraries = note_operators(self._library, self._dispatched, _KEY)
         exclude(self._keys)
         construct_past_modes(self._unnoted)
         pass_by_higher_order(torch._C._dispatch_key_parse(_KEY))
@@ -70,27 +69,6 @@ class Noting:
         self._answers = ask(self._copy_known)
         threading.Thread.start = self._noting_thread(threading.Thread.start)  # type: ignore[method-assign]
         torch.UntypedStorage.resize_ = self._noting_resize(torch.UntypedStorage.resize_)  # type: ignore[method-assign]
-
-    def _follow_operators(self) -> None:
-        """Makes every operator come here; before PyTorch 2.5, one by one."""
-        if hasattr(self._library, "fallback"):
-            self._library.fallback(self._dispatched, _KEY, with_keyset=True)
-            return
-        library: Any = self._library
-        library.m.fallback_fallthrough(_KEY)
-        skipped = set(without_values())
-        spaces = {space: torch.library.Library(space, "IMPL") for space in ("aten", "c10d")}
-        self._spaces = spaces  # the kernels are removed with the library objects
-        for full in torch._C._dispatch_get_all_op_names():
-            space, _, name = full.partition("::")
-            if space in spaces and name not in skipped and full not in skipped:
-                base, _, overload = name.partition(".")
-                op = getattr(getattr(getattr(torch.ops, space), base), overload or "default")
-                target: Any = spaces[space]
-                target.m.impl(name, _KEY, partial(self._dispatched_as, op), True)
-
-    def _dispatched_as(self, op: Any, keys: Any, *args: Any, **kwargs: Any) -> Any:
-        return self._dispatched(keys, op, *args, **kwargs)
 
     @contextmanager
     def _unnoted(self) -> Iterator[None]:

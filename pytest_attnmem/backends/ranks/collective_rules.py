@@ -37,6 +37,8 @@ class Moved(NamedTuple):
     """True if the values are those of other ranks as well."""
 
 
+#: The attribute of ``ProcessGroup`` with the reduction that Python code asked for last, by thread.
+_KEPT: Final = "_attnmem_asked"
 #: From a group and an operator's arguments to what it writes.
 Rule = Callable[[Group, Sequence[Any]], Iterator[Moved]]
 
@@ -63,10 +65,6 @@ def _reduced(group: Group, op: Any, target: torch.Tensor, source: torch.Tensor) 
     return Moved(target, source if same else None)
 
 
-#: The reduction that Python code asked for last, in each thread.
-_ASKED = threading.local()
-
-
 def _kind(op: Any) -> Any:
     """Returns which reduction an operator's argument stands for.
 
@@ -75,28 +73,30 @@ def _kind(op: Any) -> Any:
     """
     if hasattr(op, "op"):
         return dist.ReduceOp.RedOpType(op.op())
-    return getattr(_ASKED, "kind", None)
+    asked = getattr(dist.ProcessGroup, _KEPT, None)
+    return getattr(asked, "kind", None)
 
 
 def hear_reductions(group: Any) -> None:
     """Makes the methods of a process group's class note which reduction Python code asks for."""
+    asked = threading.local()
+    setattr(group, _KEPT, asked)
     methods = ("allreduce", "reduce", "reduce_scatter", "_reduce_scatter_base")
     for name in (*methods, "allreduce_coalesced", "reduce_scatter_tensor_coalesced"):
-        setattr(group, name, _heard(getattr(group, name)))
+        setattr(group, name, _heard(asked, getattr(group, name)))
 
 
-def _heard(method: Any) -> Any:
+def _heard(asked: Any, method: Any) -> Any:
     def heard(self: Any, *args: Any, **kwargs: Any) -> Any:
         kinds = dist.ReduceOp.RedOpType.__members__.values()
         given = [getattr(arg, "reduceOp", arg) for arg in (*args, *kwargs.values())]
-        asked = [arg for arg in given if isinstance(arg, (dist.ReduceOp, dist.ReduceOp.RedOpType))]
-        _ASKED.kind = next((kind for kind in kinds for arg in asked if arg == kind), None)
-        if not asked:
-            _ASKED.kind = dist.ReduceOp.SUM  # the default
+        ops = [arg for arg in given if isinstance(arg, (dist.ReduceOp, dist.ReduceOp.RedOpType))]
+        found = (kind for kind in kinds for op in ops if op == kind)
+        asked.kind = next(found, None) if ops else dist.ReduceOp.SUM  # the default
         try:
             return method(self, *args, **kwargs)
         finally:
-            _ASKED.kind = None
+            asked.kind = None
 
     return heard
 
