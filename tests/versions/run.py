@@ -110,7 +110,11 @@ def _run(python: Path, part: str) -> Any:
     done = subprocess.run(
         [*command, "--", str(HERE / "program.py"), part],
         capture_output=True, text=True, check=False, cwd=HERE,
-        env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}"},
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}",
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",  # a pool of processes takes longer to start
+        },
     )  # fmt: skip
     answers = [line for line in done.stdout.splitlines() if line.startswith("answer ")]
     if answers:
