@@ -17,6 +17,8 @@ from ..errors import BackendUnavailable
 #: The folder that a process on the null device imports torch from. The line in ``front.pth``, which
 #: stands in site-packages, puts it first; ``-I`` and ``-E`` do not hinder it.
 FRONT: Final = "ATTNMEM_NULL_TORCH"
+#: The name of that file there.
+LINE: Final = "pytest_attnmem_null.pth"
 
 
 def user_cache() -> Path:
@@ -37,21 +39,29 @@ def is_whole(folder: Path) -> bool:
     return (folder / "torch" / "version.py").is_file()
 
 
-def put_in_front(variables: Mapping[str, str]) -> None:
-    """Makes this process import the kept build, if these variables name one.
+def variables(front: Path, over: Mapping[str, str]) -> dict[str, str]:
+    """Returns the variables that make a process import the build in *front*.
+
+    Where the package does not lie in site-packages, nothing reads its ``.pth`` file, and
+    ``PYTHONPATH`` takes its place; ``-I`` and ``-E`` ignore that.
+    """
+    found = {FRONT: str(front)}
+    if not any((Path(folder) / LINE).is_file() for folder in sys.path):
+        before = over.get("PYTHONPATH")
+        found["PYTHONPATH"] = os.pathsep.join([str(front), *([before] if before else [])])
+    return found
+
+
+def check_imported(torch_file: str, over: Mapping[str, str]) -> None:
+    """Checks that this process imported torch from the build that these variables name, if any.
 
     Raises:
-        BackendUnavailable: another torch was imported before.
+        BackendUnavailable: another torch came first.
     """
-    front = variables.get(FRONT, "")
-    if not front:
-        return
-    torch = sys.modules.get("torch")
-    if torch is not None and not str(torch.__file__).startswith(front + os.sep):
+    front = over.get(FRONT)
+    if front and not torch_file.startswith(front + os.sep):
         raise BackendUnavailable(
-            f"torch was imported from {Path(str(torch.__file__)).parent} before the null device"
-            f" could put {front} in front of it: install pytest-attnmem into site-packages, where"
-            " its .pth file is read"
+            f"torch was imported from {Path(torch_file).parent}, and not from {front}, where the"
+            " null device has its CUDA build: install pytest-attnmem into site-packages, where its"
+            " .pth file is read"
         )
-    if front not in sys.path:
-        sys.path.insert(0, front)

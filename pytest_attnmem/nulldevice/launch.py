@@ -12,9 +12,8 @@ from typing import NamedTuple, NoReturn
 
 from ..errors import BackendUnavailable
 from ..profiles import DEFAULT_PROFILE, DeviceProfile, find_profile
-from . import torch_build
+from . import kept_build, torch_build
 from .build import LIBRARY, build
-from .kept_build import FRONT
 from .stubs import CALLS
 
 _PREFIX = "ATTNMEM_NULL_"
@@ -110,7 +109,7 @@ def environment(
         raise BackendUnavailable(f"the number of null devices is {count}; use 1 or more")
     over = variables(build(beside_gpu), profile, count, os.environ)
     front = torch_build.find().front
-    return {**over, FRONT: str(front)} if front else over
+    return {**over, **kept_build.variables(front, os.environ)} if front else over
 
 
 def variables(

@@ -47,6 +47,9 @@ def run_kernel(
         Exception: whatever the kernel's code or the interpreter raises.
     """
     interpreter = import_module("triton.runtime.interpreter")
+    if not hasattr(interpreter, "_LangPatchScope"):  # what it changes could not be undone
+        installed = import_module("triton").__version__
+        raise NotImplementedError(f"it needs Triton 3.6 or newer, and {installed} is installed")
     kernel = interpreter.InterpretedFunction(function.fn)
     memory = KernelMemory(interpreter._interpreter, interpreter.np, tensors)
     with _Interpretation(interpreter, memory, left).active(function.fn):

@@ -2,14 +2,13 @@ import importlib.resources
 import os
 import subprocess
 import sys
-from types import SimpleNamespace
 
 import pytest
 
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.nulldevice import kept_build
 
-LINE = (
+TEXT = (
     importlib.resources.files("pytest_attnmem.nulldevice").joinpath("front.pth").read_text("utf-8")
 )
 
@@ -35,7 +34,7 @@ def test_the_line_in_site_packages_puts_the_build_of_this_python_first(tmp_path,
     front = tmp_path / f"torch-1-{tag or own}"
     site = tmp_path / "site"
     site.mkdir()
-    (site / "front.pth").write_text(LINE)
+    (site / "front.pth").write_text(TEXT)
     script = (
         f"import site, sys; site.addsitedir({str(site)!r}); print({str(front)!r} == sys.path[0])"
     )
@@ -49,21 +48,24 @@ def test_the_line_in_site_packages_puts_the_build_of_this_python_first(tmp_path,
     assert done.stdout.strip() == str(not tag)
 
 
-def test_a_process_without_the_line_puts_the_build_first_itself(monkeypatch, tmp_path):
-    monkeypatch.setattr(sys, "path", ["other"])
-    monkeypatch.delitem(sys.modules, "torch", raising=False)
-    kept_build.put_in_front({})
-    assert sys.path == ["other"]
-    kept_build.put_in_front({kept_build.FRONT: str(tmp_path)})
-    kept_build.put_in_front({kept_build.FRONT: str(tmp_path)})
-    assert sys.path == [str(tmp_path), "other"]
+def test_without_the_line_pythonpath_takes_its_place(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    front = tmp_path / "front"
+    path = kept_build.variables(front, {"PYTHONPATH": "/mine"})
+    assert path == {kept_build.FRONT: str(front), "PYTHONPATH": f"{front}{os.pathsep}/mine"}
+    assert kept_build.variables(front, {})["PYTHONPATH"] == str(front)
+    (tmp_path / kept_build.LINE).touch()
+    assert kept_build.variables(front, {"PYTHONPATH": "/mine"}) == {kept_build.FRONT: str(front)}
 
 
-def test_a_torch_that_was_imported_before_is_refused(monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(__file__="/site/torch/__init__.py"))
+def test_another_torch_that_came_first_is_refused():
+    over = {kept_build.FRONT: "/cache/torch-2.13.0"}
+    kept_build.check_imported("/cache/torch-2.13.0/torch/__init__.py", over)
+    kept_build.check_imported("/site/torch/__init__.py", {})
     with pytest.raises(BackendUnavailable) as error:
-        kept_build.put_in_front({kept_build.FRONT: str(tmp_path)})
+        kept_build.check_imported("/site/torch/__init__.py", over)
     assert str(error.value) == (
-        f"torch was imported from /site/torch before the null device could put {tmp_path} in front"
-        " of it: install pytest-attnmem into site-packages, where its .pth file is read"
+        "torch was imported from /site/torch, and not from /cache/torch-2.13.0, where the null"
+        " device has its CUDA build: install pytest-attnmem into site-packages, where its .pth file"
+        " is read"
     )

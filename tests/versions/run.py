@@ -29,6 +29,7 @@ VERSIONS = (
 )
 #: Programs of program.py, and how the table calls them.
 PARTS = {
+    "starts": "starts",
     "eager": "eager",
     "values": "values",
     "triton": "Triton",
@@ -42,8 +43,8 @@ PARTS = {
 PLANS = 90800
 BEGIN, END = "<!-- versions of null -->\n", "<!-- end -->\n"
 HEAD = """\
-| torch | CUDA | Triton | cuDNN | starts | {parts} |
-|---|---|---|---|---|{lines}|
+| torch | CUDA | Triton | cuDNN | {parts} |
+|---|---|---|---|{lines}|
 """
 
 
@@ -131,8 +132,7 @@ def table(found: dict[str, Any]) -> str:
         one = found[version]
         cudnn = f"{one['cudnn'] // 10000}.{one['cudnn'] // 100 % 100}.{one['cudnn'] % 100}"
         cells = [_cell(one[part], notes) for part in PARTS]
-        starts = "yes" if isinstance(one["eager"], list) else "no"
-        row = [version, one["cuda"], one["triton"], cudnn, starts, *cells]
+        row = [version, one["cuda"], one["triton"], cudnn, *cells]
         lines.append(f"| {' | '.join(row)} |\n")
     numbered = [f"{place}. {note}\n" for place, note in enumerate(notes, 1)]
     return "".join([*lines, "\n", *numbered])
@@ -140,7 +140,7 @@ def table(found: dict[str, Any]) -> str:
 
 def _cell(seen: Any, notes: list[str]) -> str:
     if isinstance(seen, list):
-        return "yes" if all(seen) else "**wrong**"
+        return "unknown" if None in seen else "yes" if all(seen) else "**wrong**"
     if seen not in notes:
         notes.append(seen)
     return f"no ({notes.index(seen) + 1})"

@@ -13,6 +13,7 @@ from collections.abc import Iterable
 import torch
 
 from ...errors import BackendUnavailable
+from ...nulldevice.kept_build import check_imported
 from ...nulldevice.launch import Devices, present
 
 _FLAG = re.compile(r"(sm|compute)_(\d+)([af]?)")
@@ -21,11 +22,12 @@ _TEGRA = (87, 101)
 
 
 def refuse_without_kernels() -> None:
-    """Raises BackendUnavailable if this process runs under a device that torch was not built for.
+    """Raises BackendUnavailable if torch is another one, or was not built for this device.
 
     Source: ``_check_capability`` in ``torch/cuda/__init__.py``, which warns of such a device.
     """
     running = present()
+    check_imported(str(torch.__file__), os.environ)
     if running is not None:
         refuse(running, torch.__version__, _built_for())
 
