@@ -6,7 +6,7 @@ import json
 import platform
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from pathlib import Path
@@ -17,6 +17,7 @@ from ..backends.registry import BUILT_IN, check_name, open_backend
 from ..errors import AttnMemError, BackendUnavailable
 from ..measurement.installed_torch import missing_rules
 from ..nulldevice import build, launch, parts, torch_build
+from ..nulldevice.torch_build import TorchBuild
 from ..units import excerpt, format_size
 from .progress import progress
 from .terminal import painted
@@ -71,7 +72,7 @@ class Findings:
     backends: Mapping[str, str]
     """Name → the reason why it cannot measure here; empty if it can."""
     lacking: tuple[str, ...] = ()
-    """What the null device can do without, and is not there."""
+    """What the null device can do without, and is not there: a line for each."""
     caches: Mapping[str, tuple[Path, int | None]] = field(default_factory=dict)
     """Name → the folder, and its bytes; None if it does not exist."""
 
@@ -92,7 +93,7 @@ def examine(show: Callable[[str], None] = lambda text: None) -> Findings:
     for one in BUILT_IN:
         show(f"trying {one.name}")
         backends[one.name] = _refusal(one.name)
-    lacks = () if backends["null"] else tuple(parts.lacking(torch_build.find()))
+    lacks = () if backends["null"] else tuple(without(torch_build.find()))
     return Findings(packages, missing_rules(), backends, lacks, dict(_caches()))
 
 
@@ -137,7 +138,7 @@ def render(found: Findings) -> list[str]:
         state = painted("no", "yellow") if refusal else painted("yes", "green")
         lines.append(f"  {name:{width}}  {state:3}  {excerpt(refusal, 300)}".rstrip())
         if name == "null" and not refusal:
-            lines += [f"  {'':{width}}       {text}" for text in without(found.lacking)]
+            lines += [f"  {'':{width}}       {text}" for text in found.lacking]
     python = f"{platform.python_version()}  {shown_path(Path(sys.executable))}"
     lines += ["", "packages", f"  {'python':20}  {python}"]
     for name, number in found.packages.items():
@@ -153,10 +154,12 @@ def render(found: Findings) -> list[str]:
     return lines
 
 
-def without(lacking: Iterable[str]) -> Iterator[str]:
+def without(torch: TorchBuild) -> Iterator[str]:
     """Yields a line for each part that the null device lacks: what it is for, and the command."""
-    for part in lacking:
-        yield f"without {part}: no {parts.USES[part]}; attnmem install null --with {part}"
+    for part in parts.lacking(torch):
+        why = parts.unplannable(torch) if part == "cudnn" else ""
+        command = f"attnmem install null --with {part}"
+        yield f"without {part}: no {parts.USES[part]}; {why or command}"
 
 
 def shown_path(path: Path) -> str:

@@ -110,7 +110,7 @@ def _planned(wanted: list[str], installer: Installer) -> list[str]:
 def _ready(torch: TorchBuild) -> list[str]:
     where = f" in {shown_path(torch.front)}" if torch.front else ""
     lines = [f"null measures here with torch {torch.version}{where}"]
-    lines += [f"  {text}" for text in without(parts.lacking(torch))]
+    lines += [f"  {text}" for text in without(torch)]
     return [*lines, "try: pytest --attnmem-backend null:H100"]
 
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch.nn.attention.flex_attention import BlockMask, flex_attention
 from torch.utils._python_dispatch import is_in_torch_dispatch_mode
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from ..errors import first_line
 from .input_checks import check_inputs
+
+if TYPE_CHECKING:
+    from torch.nn.attention.flex_attention import BlockMask  # since PyTorch 2.5
 
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 _DENSE = (
@@ -114,6 +116,8 @@ def _flex(
 ) -> Tensor:
     if not torch.compiler.is_compiling():
         raise RuntimeError(_DENSE)
+    from torch.nn.attention.flex_attention import flex_attention
+
     out: Tensor = flex_attention(
         q, k, v, score_mod, block_mask, scale, kernel_options=_options(q.device)
     )
@@ -153,6 +157,8 @@ def _tables(N: int, M: int, causal: bool, device: torch.device) -> BlockMask:
         q_number = torch.full((columns,), rows, dtype=torch.int32, device=device)  # [columns]
         q_index = count(0, rows).expand(columns, rows)
     kv_index = count(0, columns).expand(rows, columns)
+    from torch.nn.attention.flex_attention import BlockMask
+
     return BlockMask(
         seq_lengths=(N, M),
         kv_num_blocks=kv_number[None, None],

@@ -116,6 +116,8 @@ def add(torch: TorchBuild, part: str, installer: Installer, show: Show) -> None:
     Raises:
         BackendUnavailable: it cannot be had.
     """
+    if part == "cudnn" and (why := parts.unplannable(torch)):
+        raise BackendUnavailable(why)
     packages = parts.requirements(torch, part)
     if not packages:
         raise BackendUnavailable(f"torch {torch.version} names no package for {part}")

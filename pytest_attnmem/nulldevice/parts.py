@@ -20,6 +20,8 @@ _NVIDIA: Final = MappingProxyType(
 )
 #: A package → its extra of ``cuda-toolkit``, which torch asks for since 2.11.
 _TOOLKIT: Final = MappingProxyType({"cublas": "cublas", "cuda-nvrtc": "nvrtc"})
+#: The first cuDNN that plans without a GPU.
+PLANS: Final = 90800
 #: A part → what works with it.
 USES: Final = MappingProxyType(
     {
@@ -47,6 +49,17 @@ def requirements(torch: TorchBuild, part: str) -> list[str]:
         elif wanted.name == "cuda-toolkit" and extras:
             found.append(f"{wanted.name}[{','.join(extras)}]{wanted.specifier}")
     return found
+
+
+def unplannable(torch: TorchBuild) -> str:
+    """Returns why the cuDNN that this torch is made for cannot be of use; empty if it can."""
+    if torch.cudnn >= PLANS:
+        return ""
+    version = f"{torch.cudnn // 10000}.{torch.cudnn // 100 % 100}"
+    return (
+        f"torch {torch.version} is made for cuDNN {version}, which cannot plan without a GPU; cuDNN"
+        " 9.8 and newer can"
+    )
 
 
 def headers(major: int) -> str:

@@ -49,8 +49,11 @@ def refusal(call: str) -> str:
 def missing_libraries(calls: Iterable[str]) -> Iterator[str]:
     """Yields what to install for the calls of libraries that are not installed."""
     for call in calls:
-        if library := _missing_library(call):
-            yield f"{library} is not installed, which has {call}: {remedy(parts.part_of(call))}"
+        library, part = _missing_library(call), parts.part_of(call)
+        if library and part == "cudnn" and (why := parts.unplannable(torch_build.find())):
+            yield why
+        elif library:
+            yield f"{library} is not installed, which has {call}: {remedy(part)}"
 
 
 def remedy(part: str) -> str:

@@ -36,6 +36,7 @@ def done(tmp_path, monkeypatch):
     monkeypatch.setattr(install.torch_build, "find", find)
     monkeypatch.setattr(install.installation, "add_headers", lambda *_: None)
     monkeypatch.setattr(install.parts, "lacking", lambda torch: ["cudnn", "triton"])
+    monkeypatch.setattr(install.parts, "unplannable", lambda torch: "")
     monkeypatch.setattr(install.parts, "requirements", lambda torch, part: [f"{part}==1"])
     monkeypatch.setattr(install.installation, "keep", keep)
     monkeypatch.setattr(

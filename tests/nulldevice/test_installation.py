@@ -123,8 +123,11 @@ def test_a_part_is_merged_into_the_kept_build(cache, monkeypatch):
     (kept / "nvidia" / "cu13").mkdir(parents=True)
     torch = TorchBuild("2.13.0+cu130", "13.0", kept / "torch", (kept / "nvidia",), kept)
     monkeypatch.setattr(installation.parts, "requirements", lambda torch, part: [f"nvidia-{part}"])
-    installation.add(torch, "cudnn", installer, silent)
-    assert installer.calls[-1] == ("nvidia-cudnn",)
+    assert refusal(installation.add, torch, "cudnn", installer, silent).startswith(
+        "torch 2.13.0+cu130 is made for cuDNN 0.0, which cannot plan"
+    )
+    installation.add(torch, "nvrtc", installer, silent)
+    assert installer.calls[-1] == ("nvidia-nvrtc",)
     assert sorted(path.name for path in (kept / "nvidia").iterdir()) == ["cu13", "cudnn"]
 
 
@@ -141,8 +144,8 @@ def test_headers_are_added_where_the_runtime_must_be_compiled(cache, monkeypatch
 
 def test_a_part_that_torch_does_not_name_is_refused(tmp_path):
     torch = TorchBuild("2.13.0", "13.0", tmp_path / "torch", ())
-    text = refusal(installation.add, torch, "cudnn", Copies(), silent)
-    assert text == "torch 2.13.0 names no package for cudnn"
+    text = refusal(installation.add, torch, "triton", Copies(), silent)
+    assert text == "torch 2.13.0 names no package for triton"
 
 
 def test_what_was_kept_is_removed_with_what_is_not_whole(cache):

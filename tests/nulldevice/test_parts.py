@@ -53,6 +53,17 @@ def test_a_torch_without_metadata_names_no_package(tmp_path):
     assert parts.requirements(TorchBuild("2.13.0", "13.0", tmp_path / "torch", ()), "cudnn") == []
 
 
+def test_an_old_cudnn_is_of_no_use(torch):
+    assert parts.unplannable(torch("12.1", CUDA_12)) == (
+        "torch 2.13.0 is made for cuDNN 9.1, which cannot plan without a GPU; cuDNN 9.8 and newer"
+        " can"
+    )
+
+
+def test_a_new_one_is(torch):
+    assert parts.unplannable(torch("13.0", CUDA_13)) == ""
+
+
 def test_what_lacks_is_what_is_not_beside_torch(torch, tmp_path, monkeypatch):
     found = torch("13.0", CUDA_13)
     monkeypatch.setattr(parts.importlib.util, "find_spec", lambda name: None)

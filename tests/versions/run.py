@@ -39,8 +39,6 @@ PARTS = {
     "ranks": "2 ranks, NCCL",
     "cudnn": "cuDNN",
 }
-#: The first cuDNN that plans without a device.
-PLANS = 90800
 BEGIN, END = "<!-- versions of null -->\n", "<!-- end -->\n"
 HEAD = """\
 | torch | CUDA | Triton | cuDNN | {parts} |
@@ -80,7 +78,7 @@ def _more(python: Path) -> list[str]:
     """Returns Triton, cuDNN if it can plan, and the headers that a checkout needs."""
     torch, parts = _torch(python), _parts()
     found = [parts.headers(torch.major), *parts.requirements(torch, "triton")]
-    if torch.cudnn >= PLANS:
+    if torch.cudnn >= parts.PLANS:
         found += parts.requirements(torch, "cudnn")
     return found
 
