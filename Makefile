@@ -30,7 +30,7 @@ endif
 # With bytecode, or each of the processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo figures docs test gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites order clean
+.PHONY: demo figures docs test gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites order null-versions clean
 .DELETE_ON_ERROR:
 
 # A regression as a user meets it; then all examples, with their table and their page. With one thread, the bytes are
@@ -155,6 +155,10 @@ suites: $(VENV)/installed
 	$(BIN)/python tests/suites/run.py $(ONLY)
 	$(BIN)/python tests/suites/page.py
 
+# The null device on each version of PyTorch, from its wheel alone: `make null-versions VERSIONS="2.4.1 2.15.0"` runs some.
+null-versions: $(VENV)/installed
+	$(BIN)/python tests/versions/run.py $(VERSIONS)
+
 # One baseline of other projects' tests, compared in many orders: `make order ONLY=litgpt` runs one.
 order: $(VENV)/installed
 	$(BIN)/python tests/suites/order.py $(ONLY)
@@ -204,4 +208,4 @@ $(DOCS)/installed: pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(DOCS) $(BENCH) .venv-null* .venv-suites .nox
+	rm -rf $(VENV) $(DOCS) $(BENCH) .venv-null* .venv-suites .venv-versions .nox

@@ -5,20 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import wraps
-from importlib import import_module
-from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 
-def keep_first() -> None:
-    """Makes Triton, if it is installed, take the first configuration of each kernel that fits.
+def keep_first(autotuner: ModuleType) -> None:
+    """Makes ``triton.runtime.autotuner`` take the first configuration of each kernel that fits.
 
     Timing gives the same result, but compiles every configuration for minutes and allocates a
     cache to clear.
     """
-    if find_spec("triton") is None:
-        return
-    tuner: Any = import_module("triton.runtime.autotuner").Autotuner
+    tuner: Any = autotuner.Autotuner
     plain_run, plain_bench = tuner.run, tuner._bench
 
     @wraps(plain_run)

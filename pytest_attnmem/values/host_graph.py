@@ -7,7 +7,6 @@ from typing import Any, Final
 
 import torch
 from torch.fx import Graph, GraphModule, Node
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from torch.utils._pytree import tree_flatten, tree_map
 
 from .graph_work import node_work
@@ -52,6 +51,9 @@ def _is_known(node: Node) -> bool:
         return node.op in ("placeholder", "output", "get_attr")
     func: Any = node.target
     if isinstance(func, torch._ops.OpOverload):
+        # Its import takes as long as that of half of this package; a compiler has it already.
+        from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
         name = func._schema.name
         written = [*_written([node])]
         return (

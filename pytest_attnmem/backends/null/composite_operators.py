@@ -54,13 +54,16 @@ def without_values() -> Iterator[str]:
 
     C++ code that makes a parameter of a view requires that no Python code has seen the view.
     """
-    for name in torch._C._dispatch_get_all_op_names():
-        namespace, _, rest = name.partition("::")
-        packet, _, overload = rest.partition(".")
-        if namespace == "aten" and packet != "lift_fresh":
-            found = getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)
-            if packet == "set_" or (found is not None and found.is_view):
-                yield rest
+    known = set(torch._C._dispatch_get_all_op_names())
+    for schema in torch._C._jit_get_all_schemas():
+        namespace, _, packet = schema.name.partition("::")
+        name = f"{packet}.{schema.overload_name}" if schema.overload_name else packet
+        if namespace != "aten" or packet == "lift_fresh" or f"aten::{name}" not in known:
+            continue
+        aliases = [one.alias_info for one in schema.arguments if one.alias_info is not None]
+        view = bool(aliases) and not any(alias.is_write for alias in aliases)
+        if view or packet == "set_":
+            yield name
 
 
 def note_operators(library: Any, noted: Callable[..., Any], key: str) -> list[Any]:
