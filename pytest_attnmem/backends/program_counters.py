@@ -203,13 +203,13 @@ class ProgramCounters:
         return self._devices.setdefault(device, _Device())
 
     def _numbers(self, device: int) -> dict[_Path, int]:
-        return dict(_flat(self._kept[_READS[0]](device), ()))
+        return _flat(self._kept[_READS[0]](device), ())
 
     def _shown(self, device: int) -> dict[str, Any]:
         if not any(found.is_ours for found in self._devices.values()):  # else we read, in a reset
             release_inputs()
         found, nested = self._device(device), self._kept[_READS[0]](device)
-        numbers = dict(_flat(nested, ()))
+        numbers = _flat(nested, ())
         return _nested(nested, (), lambda path: found.number(path, numbers))
 
     def _reset(self, device: int) -> None:
@@ -254,12 +254,14 @@ def _is_segments(path: _Path) -> bool:
     return path[0] in ("reserved_bytes", "segment") and path[-1] == _CURRENT
 
 
-def _flat(nested: Mapping[str, Any], above: _Path) -> Iterator[tuple[_Path, int]]:
+def _flat(nested: Mapping[str, Any], above: _Path) -> dict[_Path, int]:
+    found: dict[_Path, int] = {}
     for name, value in nested.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, (*above, name))
+        if isinstance(value, dict):
+            found.update(_flat(value, (*above, name)))
         elif isinstance(value, int):
-            yield (*above, name), value
+            found[(*above, name)] = value
+    return found
 
 
 def _nested(
@@ -268,7 +270,7 @@ def _nested(
     made: dict[str, Any] = {}
     for name, value in nested.items():
         path = (*above, name)
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             made[name] = _nested(value, path, number)
         else:
             made[name] = number(path) if isinstance(value, int) else value
