@@ -257,10 +257,11 @@ def _is_segments(path: _Path) -> bool:
 def _flat(nested: Mapping[str, Any], above: _Path) -> dict[_Path, int]:
     found: dict[_Path, int] = {}
     for name, value in nested.items():
+        path = (*above, name)
         if isinstance(value, dict):
-            found.update(_flat(value, (*above, name)))
+            found.update(_flat(value, path))
         elif isinstance(value, int):
-            found[(*above, name)] = value
+            found[path] = value
     return found
 
 
