@@ -30,7 +30,7 @@ endif
 # With bytecode, or each of the processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo figures docs test gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites order clean
+.PHONY: demo figures docs test gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites pytorch-suite order clean
 .DELETE_ON_ERROR:
 
 # A regression as a user meets it; then all examples, with their table and their page. With one thread, the bytes are
@@ -154,6 +154,11 @@ compiled: $(NULL)/installed
 suites: $(VENV)/installed
 	$(BIN)/python tests/suites/run.py $(ONLY)
 	$(BIN)/python tests/suites/page.py
+
+# PyTorch's own tests of memory on the null device; `make pytorch-suite ONLY=inductor/test_memory.py` runs one file.
+pytorch-suite: $(VENV)/installed
+	$(BIN)/python tests/suites/pytorch.py $(ONLY)
+	$(BIN)/python tests/suites/pytorch_page.py
 
 # One baseline of other projects' tests, compared in many orders: `make order ONLY=litgpt` runs one.
 order: $(VENV)/installed
