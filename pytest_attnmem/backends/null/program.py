@@ -23,6 +23,7 @@ from ...nulldevice.autotune import keep_first
 from ...nulldevice.torchrun import LONE
 from ...program_frames import hide_own_frames
 from ...units import format_size
+from ..import_watch import after_import
 from .built_kernels import refuse_without_kernels
 from .compiled_graphs import follow_inductor
 from .device_collectives import follow_device_collectives
@@ -50,7 +51,7 @@ def prepare(values_limit: int | None, *, must_know: bool = True) -> None:
     program ``must_know`` it; else a number is NaN.
     """
     if cudnn.stand_in():
-        keep_first()
+        after_import("triton.runtime.autotuner", lambda module: keep_first())
         keep_first_configuration()
         leave_streams()
         settle_each_pass()
