@@ -129,7 +129,9 @@ def reasons(report: Path) -> list[str]:
     found = []
     for case in ET.parse(report).getroot().iter("testcase"):
         for skip in case.iter("skipped"):
-            reason = plain(skip.get("message", ""))
+            reason = plain(skip.get("message", "").removeprefix("NotKnown: "))
+            if skip.get("type") == "pytest.xfail":
+                reason = "it is expected to fail"
             found.append(re.sub(r"^a value was read.*", "a value that nobody knows", reason))
     return found
 
