@@ -30,7 +30,7 @@ endif
 # With bytecode, or each of the processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo figures docs test gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites order null-versions clean
+.PHONY: demo figures docs test gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites pytorch-suite order null-versions clean
 .DELETE_ON_ERROR:
 
 # A regression as a user meets it; then all examples, with their table and their page. With one thread, the bytes are
@@ -158,6 +158,11 @@ suites: $(VENV)/installed
 # The null device on each version of PyTorch, from its wheel alone: `make null-versions VERSIONS="2.4.1 2.15.0"` runs some.
 null-versions: $(VENV)/installed
 	$(BIN)/python tests/versions/run.py $(VERSIONS)
+
+# PyTorch's own tests of memory on the null device; `make pytorch-suite ONLY=inductor/test_memory.py` runs one file.
+pytorch-suite: $(VENV)/installed
+	$(BIN)/python tests/suites/pytorch.py $(ONLY)
+	$(BIN)/python tests/suites/pytorch_page.py
 
 # One baseline of other projects' tests, compared in many orders: `make order ONLY=litgpt` runs one.
 order: $(VENV)/installed

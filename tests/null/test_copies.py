@@ -31,7 +31,7 @@ for way in ("DtoH", "HtoD", "DtoD"):
 """
 
 
-def test_every_copy_moves_what_the_host_has_and_reads_zeros_from_the_device(under):
+def test_every_copy_moves_what_the_host_has_and_reads_nan_from_the_device(under):
     script = """
 wrong = []
 for name, call in COPIES.items():
@@ -41,7 +41,7 @@ for name, call in COPIES.items():
     told = cuda.attnmem_null_uploaded(device, kept, 3), kept.raw
     codes += [call(other, device, size(3)), call(a, other, size(3))]
     found = string_at(b, 4), told, string_at(a, 4), counts.device_reads() - before
-    if codes != [0] * 4 or found != (b"abcz", (1, b"abc"), bytes(3) + b"d", 1):
+    if codes != [0] * 4 or found != (b"abcz", (1, b"abc"), bytes([255] * 3) + b"d", 1):
         wrong.append([name, codes, repr(found)])
     for pointers in ((None, a), (a, None), (device, None)):
         if call(*pointers, size(3)) != INVALID or call(*pointers, size(0)):

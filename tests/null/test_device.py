@@ -115,7 +115,8 @@ answer(torch.cuda.device_count(), str(c.device), current, side.device.index,
     assert found == (2, "cuda:0", 1, 1, [8, 4])
 
 
-def test_what_is_read_from_the_device_is_zero(under):
+def test_what_nobody_computes_is_read_as_nan(under):
+    """A whole number has all bits set too, which is no size: it is an error."""
     script = """
 import torch
 x = torch.ones(3, device="cuda")
@@ -123,10 +124,17 @@ y = torch.full((4,), 7).cuda()
 pinned = torch.arange(5).pin_memory()
 away = torch.empty(5, dtype=torch.long).pin_memory()
 away.copy_(y.new_ones(5), non_blocking=True)
-answer(x.tolist(), y.sum().item(), pinned.tolist(), pinned.is_pinned(), away.tolist(),
-       torch.ones(3).is_pinned(), torch.nonzero(x).shape)
+floats = (torch.float64, torch.float16, torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2)
+nan = [bool(x.to(kind).cpu().float().isnan().all()) for kind in (torch.float32, *floats)]
+try:
+    torch.nonzero(x)
+except RuntimeError as error:
+    refused = str(error)
+answer(nan, y.sum().item(), pinned.tolist(), pinned.is_pinned(), away.tolist(),
+       torch.ones(3).is_pinned(), refused)
 """
-    assert under(script) == ([0.0] * 3, 0, [0, 1, 2, 3, 4], True, [0] * 5, False, [0, 1])
+    refused = "numel: integer multiplication overflow"
+    assert under(script) == (*([True] * 6, -1, [0, 1, 2, 3, 4], True, [-1] * 5, False, refused),)
 
 
 def test_reads_are_counted(under):
@@ -137,7 +145,7 @@ y = (x + 1).sum()
 before = counts.device_reads()
 x.tolist(), y.item()
 between = counts.device_reads()
-torch.nonzero(x), x.clone(), torch.ones(3).cuda()
+bool(x[0]), x.clone(), torch.ones(3).cuda()
 answer(before, between, counts.device_reads())
 """
     assert under(script) == (0, 2, 3)

@@ -144,7 +144,7 @@ _, again = malloc(PAGE)
 cuda.cudaMemcpy(away, c_void_p(again), c_size_t(2), 4)
 answer(code, away.raw.decode("latin1"), level, again == p.value)
 """
-    assert under(PRELUDE + script) == (0, "\0\0c", 2 * 2**20, True)
+    assert under(PRELUDE + script) == (0, "\xff\xffc", 2 * 2**20, True)
 
 
 def test_access_is_given_to_whole_mappings_of_devices_that_exist(under):

@@ -14,10 +14,29 @@ answer(found)
 """
 
 
-@pytest.mark.parametrize("method", ["spawn", "fork"])
+@pytest.mark.parametrize("method", ["spawn", "fork", "forkserver"])
 def test_values_are_true_in_a_process_that_a_program_starts(under, method):
     script = f"METHOD = {method!r}\n{STARTED}"
     assert under(script, ATTNMEM_TEST="a process of its own") == (6,)
+
+
+def test_values_are_true_in_a_program_that_a_program_starts(under, tmp_path):
+    """The user's own ``sitecustomize`` runs too, and what is in PYTHONPATH is found."""
+    tmp_path.joinpath("sitecustomize.py").write_text("found = 'own'", "utf-8")
+    script = f"""
+import subprocess
+from pytest_attnmem.backends.null.program import prepare
+prepare(10**11)
+os.environ["PYTHONPATH"] += os.pathsep + {str(tmp_path)!r}
+code = "import sitecustomize, sys, torch; "
+code += "print(sitecustomize.found, 'triton' in sys.modules, {SUM})"
+done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+plain = subprocess.run([sys.executable, "-c", "import sys; print('torch' in sys.modules)"],
+                       capture_output=True, text=True)
+answer(done.stdout.split(), done.stderr, plain.stdout.strip(), plain.stderr)
+"""
+    found = under(script, ATTNMEM_TEST="a process of its own")
+    assert found == (["own", "False", "6.0"], "", "False", "")
 
 
 def test_a_process_tells_its_parent_what_is_not_known(under):
@@ -54,20 +73,23 @@ cuda, on_device, host = ctypes.CDLL(None), ctypes.c_void_p(), ctypes.create_stri
 cuda.cudaMalloc(ctypes.byref(on_device), ctypes.c_size_t(8))
 for _ in range(2):
     cuda.cudaMemcpy(host, on_device, ctypes.c_size_t(8), 2)
+print(host.raw.hex())
 """
 
 
 @pytest.mark.parametrize("attended", [False, True])
-def test_a_program_that_a_test_starts_says_that_it_reads_zeros(under, attended):
-    """Nobody notes its operators. One that ``attnmem run`` starts has true values."""
+def test_a_process_for_which_nobody_computes_values_reads_nan_and_says_so(under, attended):
+    """A number that it takes for true would be worse, and zeros are such numbers."""
     listens = "import ctypes; ctypes.CDLL(None).attnmem_null_on_read(None)\n" if attended else ""
     script = f"""
 import subprocess
 command = [sys.executable, "-c", {listens + READ!r}]
-answer(subprocess.run(command, capture_output=True, text=True).stderr)
+done = subprocess.run(command, capture_output=True, text=True)
+answer(done.stderr, done.stdout)
 """
-    told = "attnmem: this process reads the null device, and gets zeros; start it by attnmem run\n"
-    assert under(script, ATTNMEM_TEST="a process of its own") == ("" if attended else told,)
+    told = "attnmem: this process reads the null device, and computes no values: numbers are NaN\n"
+    found = ("", "00" * 8 + "\n") if attended else (told, "ff" * 8 + "\n")
+    assert under(script, ATTNMEM_TEST="a process of its own") == found
 
 
 def test_a_queue_refuses_a_tensor_of_the_device_in_the_programs_thread(under):

@@ -52,6 +52,8 @@ def test_a_script_runs_with_its_arguments_and_its_peaks_are_printed(attnmem, tmp
         "unknown_values": [],
         "assumed_values": [],
         "uncounted": "",
+        "processes": [],
+        "uncounted_processes": 0,
         "peaks": {
             "cuda:0": {
                 # four ones, as floats and as whole numbers
@@ -61,6 +63,63 @@ def test_a_script_runs_with_its_arguments_and_its_peaks_are_printed(attnmem, tmp
             }
         },
     }
+
+
+def test_processes_that_a_program_starts_have_values_and_peaks(attnmem, tmp_path):
+    script = """
+import multiprocessing, os, subprocess, sys, torch
+def double(n):
+    print(2 * torch.ones(n, device="cuda").sum().item(), flush=True)
+if __name__ == "__main__":
+    for method in ("spawn", "forkserver"):
+        process = multiprocessing.get_context(method).Process(target=double, args=(2**18,))
+        process.start()
+        process.join()
+    code = "import torch; print(torch.ones(2**8, device='cuda').sum().item(), flush=True); "
+    for end in ("pass", "import os; os._exit(0)"):
+        subprocess.run([sys.executable, "-c", code + end])
+"""
+    tmp_path.joinpath("script.py").write_text(script, "utf-8")
+    done = attnmem("--device", "H100", "--json", "peaks.json", "--", "script.py")
+    assert done.stdout.split() == ["524288.0", "524288.0", "256.0", "256.0"]
+    kib = "1.0 KiB requested, 1.5 KiB allocated, 2.0 MiB reserved"
+    mib = "1.0 MiB requested, 1.0 MiB allocated, 2.0 MiB reserved"
+    assert done.stderr.splitlines() == [
+        f"attnmem: null:H100: -c: cuda:0 at its peak {kib}",
+        f"attnmem: null:H100: SpawnProcess-1: cuda:0 at its peak {mib}",
+        f"attnmem: null:H100: ForkServerProcess-2: cuda:0 at its peak {mib}",
+        "attnmem: 1 child process was not counted",
+    ]
+    found = json.loads(tmp_path.joinpath("peaks.json").read_text("utf-8"))
+    # with the sum, its scratch and the product
+    assert found["processes"][1]["peaks"]["cuda:0"]["requested_bytes"] == 2**20 + 136
+    assert (found["peaks"], found["uncounted_processes"]) == ({}, 1)
+
+
+def test_ranks_of_torchrun_have_values_and_peaks(attnmem, tmp_path):
+    script = """
+import torch
+import torch.distributed as dist
+dist.init_process_group("nccl")
+rank = dist.get_rank()
+x = torch.ones(2**18 * (rank + 1), device=f"cuda:{rank}")
+before = x.sum().item()
+dist.all_reduce(x)
+print(rank, before, x[0].item(), flush=True)
+dist.destroy_process_group()
+"""
+    tmp_path.joinpath("script.py").write_text(script, "utf-8")
+    torchrun = ("-m", "torch.distributed.run", "--nproc-per-node=2", "script.py")
+    done = attnmem("--device", "2xH100", "--", *torchrun)
+    assert sorted(done.stdout.splitlines()) == ["0 262144.0 2.0", "1 524288.0 2.0"], done.stderr
+    assert [line for line in done.stderr.splitlines() if line.startswith("attnmem")] == [
+        "attnmem: null:2xH100: script.py, rank 0: cuda:0 at its peak 1.0 MiB requested, 1.0 MiB"
+        " allocated, 2.0 MiB reserved",
+        "attnmem: null:2xH100: script.py, rank 1: cuda:1 at its peak 2.0 MiB requested, 2.0 MiB"
+        " allocated, 22.0 MiB reserved",
+        "attnmem: a value was read at script.py:9: the other ranks of allreduce were taken to hold"
+        " what this holds, and 1 more",
+    ]
 
 
 def test_a_program_that_resets_its_peak_has_the_largest(attnmem, tmp_path):

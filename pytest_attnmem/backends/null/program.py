@@ -5,6 +5,7 @@ The program runs in this process, so PyTorch's counters can be read when it ends
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import runpy
@@ -12,7 +13,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import ModuleType, TracebackType
+from types import FunctionType, ModuleType, TracebackType
 from typing import Any
 
 from ...errors import BackendUnavailable
@@ -29,6 +30,7 @@ from .device_collectives import follow_device_collectives
 from .hidden_frames import hide_frames
 from .inductor_tuning import keep_first_configuration
 from .noting import Noting, noting
+from .process_peaks import PeaksLeft, StartedProcesses
 from .program_peaks import ProgramPeaks
 from .queued_tensors import refuse_in_the_program
 from .refused_graphs import leave_streams
@@ -120,6 +122,8 @@ def main(arguments: Sequence[str]) -> int:
     kept = ProgramPeaks()
     kept.watch()
     _as_rank()
+    started = StartedProcesses()
+    PeaksLeft(lambda: peaks(kept), own=False)
     try:
         _run(program)
         code = 0
@@ -132,6 +136,7 @@ def main(arguments: Sequence[str]) -> int:
         code = 130 if isinstance(error, KeyboardInterrupt) else 1
     sys.stdout.flush()
     found = peaks(kept)
+    found["processes"], found["uncounted_processes"] = started.collect()
     if LONE in os.environ:
         found["held"] = _held(found)
     else:
@@ -146,19 +151,30 @@ def main(arguments: Sequence[str]) -> int:
 def render(found: Mapping[str, Any]) -> Iterator[str]:
     """Yields the lines that end a run."""
     where = f"attnmem: null:{found['null_device']['devices']}"
-    if not found["peaks"]:
+    others, uncounted = found["processes"], found["uncounted_processes"]
+    if not found["peaks"] and not others:
         yield f"{where}: {found['uncounted'] or 'nothing was allocated'}"
-    for device, peak in found["peaks"].items():
+    yield from _shown(where, found["peaks"])
+    for one in others:
+        yield from _shown(f"{where}: {one['name']}", one["peaks"])
+    if uncounted:
+        were = "process was" if uncounted == 1 else "processes were"
+        yield f"attnmem: {uncounted} child {were} not counted"
+    every = (found, *others)
+    yield from dict.fromkeys(line for one in every for line in counts.remarks(one["null_device"]))
+    for kind in ("unknown_values", "assumed_values"):
+        if values := [value for one in every for value in one[kind]]:
+            more = f", and {len(values) - 1} more" if len(values) > 1 else ""
+            yield f"attnmem: {values[0]}{more}"
+
+
+def _shown(where: str, peaks: Mapping[str, Any]) -> Iterator[str]:
+    for device, peak in peaks.items():
         sizes = ", ".join(
             f"{format_size(peak[f'{kind}_bytes'])} {kind}"
             for kind in ("requested", "allocated", "reserved")
         )
         yield f"{where}: {device} at its peak {sizes}"
-    yield from counts.remarks(found["null_device"])
-    for values in (found["unknown_values"], found["assumed_values"]):
-        if values:
-            more = f", and {len(values) - 1} more" if len(values) > 1 else ""
-            yield f"attnmem: {values[0]}{more}"
 
 
 def _run(program: Sequence[str]) -> None:
@@ -170,7 +186,8 @@ def _run(program: Sequence[str]) -> None:
         sys.argv = ["-c", *program[2:]]
         sys.path[0] = ""
         sys.modules["__main__"] = main = ModuleType("__main__")
-        exec(compile(program[1], "<string>", "exec"), main.__dict__)
+        main.__dict__["__builtins__"] = builtins
+        FunctionType(compile(program[1], "<string>", "exec"), main.__dict__)()
     else:
         sys.argv = [*program]
         sys.path[0] = os.path.dirname(os.path.abspath(program[0]))

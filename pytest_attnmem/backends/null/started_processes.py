@@ -1,42 +1,48 @@
-"""Has the processes that a program starts by ``multiprocessing`` compute values too.
+"""Has the processes that a program starts compute values as it does, and count their memory.
 
-They inherit the null device by their environment, but no operator would be noted in them, and each
-read would get zeros.
+They inherit the null device by their environment, however they are started: by ``multiprocessing``,
+``subprocess`` or ``torchrun``. ``startup/sitecustomize.py``, which Python runs first, prepares each
+that imports torch. A process that is not Python's, or isolated, reads NaN.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import wraps
-from multiprocessing.process import BaseProcess
-from typing import Any
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
 
+import torch
 
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """The target of a process, which runs on a device with values; it can be pickled."""
+from ...errors import BackendUnavailable
+from ...nulldevice.launch import active
+from .process_peaks import FOLDER, PeaksLeft
+from .program_peaks import ProgramPeaks
 
-    target: Callable[..., Any]
-    values_limit: int
-    must_know: bool
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from .program import prepare  # in the other process; it does nothing after a fork
-
-        prepare(self.values_limit, must_know=self.must_know)
-        return self.target(*args, **kwargs)
+_PATH: Final = "PYTHONPATH"
+_STARTUP: Final = str(Path(__file__).parent / "startup")
+_LIMIT: Final = "ATTNMEM_NULL_VALUES_LIMIT"
+_MUST_KNOW: Final = "ATTNMEM_NULL_MUST_KNOW"
 
 
 def follow_processes(values_limit: int, must_know: bool) -> None:
     """Prepares each process that is started from now on."""
-    kind: Any = BaseProcess
-    start = kind.start
+    os.environ[_LIMIT] = str(values_limit)
+    os.environ[_MUST_KNOW] = str(int(must_know))
+    paths = os.environ.get(_PATH)
+    if paths is None or _STARTUP not in paths.split(os.pathsep):
+        os.environ[_PATH] = _STARTUP if not paths else f"{_STARTUP}{os.pathsep}{paths}"
 
-    @wraps(start)
-    def started(self: Any) -> None:
-        if self._target is not None:
-            self._target = _Prepared(self._target, values_limit, must_know)
-        start(self)
 
-    kind.start = started
+def begin() -> None:
+    """Prepares this process, which has imported torch, as the one that started it was."""
+    from .program import peaks, prepare
+
+    if not active() or torch.version.cuda is None or _LIMIT not in os.environ:
+        return
+    with suppress(BackendUnavailable):  # of another torch, for which nobody can note operators
+        prepare(int(os.environ[_LIMIT]), must_know=os.environ[_MUST_KNOW] == "1")
+        if FOLDER in os.environ:
+            kept = ProgramPeaks()
+            kept.watch()
+            PeaksLeft(lambda: peaks(kept), own=True)

@@ -14,6 +14,7 @@ import torch
 from ...errors import UnknownValue
 from ...values.tape import Tape
 from .collective_rules import RULES, Group, Moved, group_of
+from .lone_rank import is_lone
 from .mail import is_whole, open_mail
 
 _aten = torch.ops.aten
@@ -27,6 +28,8 @@ class CollectiveValues:
         self._on_host = on_host
         """Called with the assumption if a collective writes a tensor of the host."""
         self._mail = open_mail()
+        self._alone = is_lone(torch.distributed.distributed_c10d)
+        """False if the other ranks run too, as under torchrun; collectives move nothing then."""
 
     def note(self, func: Any, args: Sequence[Any]) -> None:
         """Notes what a collective writes."""
@@ -41,12 +44,15 @@ class CollectiveValues:
     def _move(self, name: str, group: Group, moved: Moved) -> None:
         target, source, scale, assumed = moved
         alone = group.size == 1 or not assumed
-        assumption = f"the other ranks of {name} do not run, and were taken to hold what this holds"
+        absent, why = "do not run, and ", "one rank runs"
+        if not self._alone:
+            absent, why = "", "nothing moves between processes"
+        assumption = f"the other ranks of {name} {absent}were taken to hold what this holds"
         if not target.is_cuda:
-            if not alone and target.device.type == "cpu":
+            if self._alone and not alone and target.device.type == "cpu":
                 self._on_host(assumption)
         elif source is None:
-            self._tape.lose(target, f"another rank sends it by {name}, and one rank runs")
+            self._tape.lose(target, f"another rank sends it by {name}, and {why}")
         elif target.numel():
             self._write(target, source, scale)
             if not alone:

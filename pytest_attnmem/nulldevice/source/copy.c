@@ -1,7 +1,7 @@
 /* Copies and fills of host memory; those of device memory do nothing.
  *
  * Device memory has no contents. The host reads the bytes that were announced for its next reads,
- * those that a function knows, or else zeros. The address of a buffer determines which kind of memory it is.
+ * those that a function knows, or else zeros; NaN if nobody computes values. The address of a buffer determines which kind of memory it is.
  */
 #include "null.h"
 #include <stdio.h>
@@ -17,7 +17,7 @@ static int (*known)(void *to, const void *from, size_t size); /* copies contents
 
 /* True if somebody tells this process of its reads. A program that a test starts has nobody. */
 static bool attended;
-#define ZEROS "attnmem: this process reads the null device, and gets zeros; start it by attnmem run\n"
+#define UNKNOWN "attnmem: this process reads the null device, and computes no values: numbers are NaN\n"
 
 static _Thread_local struct {
     const char *bytes; /* NULL: zeros */
@@ -88,8 +88,8 @@ void null_copy(void *to, const void *from, size_t size)
         if (answer && answer(to, from, size))
             return;
         if (!__atomic_fetch_add(&attnmem_null_read_count, 1, __ATOMIC_RELAXED) && !attended)
-            fputs(ZEROS, stderr);
-        memset(to, 0, size);
+            fputs(UNKNOWN, stderr);
+        memset(to, attended ? 0 : 0xff, size); /* all bits of a NaN, in each dtype */
         void (*call)(void) = __atomic_exchange_n(&listener, NULL, __ATOMIC_ACQ_REL);
         if (call)
             call();

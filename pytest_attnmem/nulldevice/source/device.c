@@ -55,7 +55,8 @@ static CUcontext activate(int device)
         return NULL;
     initialize();
     CUcontext context = context_of(device);
-    __atomic_store_n(&context->active, true, __ATOMIC_RELEASE);
+    if (!__atomic_exchange_n(&context->active, true, __ATOMIC_ACQ_REL))
+        null_used();
     return context;
 }
 

@@ -46,6 +46,9 @@ int null_attribute(int attribute, int device);
 int null_device(void);                     /* the calling thread's device */
 struct CUctx_st *null_context(int device); /* activates the context; NULL: no such device */
 
+/* processes.c */
+void null_used(void); /* this process uses a device from now on */
+
 /* ranges.c: sorted tables of disjoint address ranges */
 struct range {
     uintptr_t base;
