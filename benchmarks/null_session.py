@@ -37,9 +37,9 @@ def test_it(i):
 """
 HEAD: Final = f"""{TITLE}
 
-A process that imports torch, and sessions of pytest on `null:{DEVICE}` with one trivial marked test and
-with {TESTS}; each is the least of {{rounds}} runs, and the last line is the difference by test. torch {{torch}}.
-`python benchmarks/null_session.py` measures this table.
+A process that imports torch {{torch}}, and sessions of pytest on `null:{DEVICE}` with one trivial
+marked test and with {TESTS}. Each is the least of {{rounds}} runs, and the last line is the
+difference by test. `python benchmarks/null_session.py` measures this table.
 
 | | s | above importing torch |
 |---|---:|---:|
