@@ -18,6 +18,9 @@ from .elf_writer import Function, Variable, is_written, write
 #: Preloaded; torch's calls of libraries that are there.
 CALLS = "libattnmem-calls.so"
 
+#: A function that only libraries of stubs have, by which the runtime tells them from real ones.
+_MARK = "attnmem_null_is_missing"
+
 _WANTED = re.compile(
     r"(__)?cuda[A-Z]|cublas(Lt|Xt)?[A-Z]|cufft[A-Z]|cusolver[A-Z]|cusparse(?!Lt)[A-Z]|cu(?!File)[A-Z]"
 )
@@ -174,7 +177,7 @@ def _installed(name: str, folder: Path, rpath: Iterable[str]) -> Path | None:
 def _library(
     name: str, symbols: Iterable[elf.Symbol], versions: Iterable[str], cudnn_version: int
 ) -> bytes:
-    functions, variables = [Function(MARK)], []
+    functions, variables = [Function(_MARK)], []
     for symbol in symbols:
         version = symbol.version
         if symbol.kind == elf.OBJECT:
@@ -190,7 +193,3 @@ def _library(
         else:
             functions.append(stub(symbol.name, version))
     return write(name, functions, variables, versions)
-
-
-#: A function that only libraries of stubs have, by which the runtime tells them from real ones.
-MARK = "attnmem_null_is_missing"

@@ -41,6 +41,7 @@ def test_the_key_changes_with_torch_with_cuda_with_its_place_and_with_packages(t
     keys.add(build._key(replace(torch, cuda="12.8")))
     keys.add(build._key(replace(torch, folder=tmp_path)))
     (torch.packages[0] / "cudnn" / "lib").mkdir(parents=True)
+    (torch.packages[0] / "cudnn" / "lib" / "libcudnn.so.9").touch()
     keys.add(build._key(torch))
     assert len(keys) == 5
 
