@@ -162,7 +162,7 @@ def _key(torch: TorchBuild | None) -> str:
     about = [torch.version, torch.cuda, str(torch.folder)] if torch else []
     # Libraries that are installed later need no stub any more.
     installed = [
-        str(path) for root in (torch.packages if torch else ()) for path in root.glob("*/lib")
+        str(path) for root in (torch.packages if torch else ()) for path in root.glob("*/lib/*.so*")
     ]
     ours = [Path(module.__file__ or "") for module in (elf, elf_writer, stubs)]
     return _digest(*ours, *about, *sorted(installed))
