@@ -41,9 +41,9 @@ ADD = """\
 A source is one file: copy one of the same kind, and write the numbers as they stand there.
 `python tests/published/run.py NAME` runs it; `python tests/published/page.py` writes this page. A
 number that differs needs a `reason`, a test says; one that cannot be run, `not_comparable`.
-A run of [`attnmem verify`](../how-to/verify.md) on a GPU joins the same tables: the rows of a source
-of class A whose program is `verified:workload` are `[name, requested, allocated, reserved]`, as its
-`--json` file has them.
+A run of [`attnmem verify`](../how-to/verify.md) on a GPU joins the same tables: the rows of a
+source of class A whose program is `verified:workload` are `[name, requested, allocated, reserved]`,
+as its `--json` file has them.
 """
 
 

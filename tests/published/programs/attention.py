@@ -95,22 +95,45 @@ def added(d: int, n: int) -> Numbers:
     return found
 
 
-def after_forward(d: int, n: int, *, masked: bool = False, forgets: bool = False) -> Numbers:
+def after_forward(
+    d: int, n: int, *, masked: bool = False, forgets: bool = False, compiled: bool = False
+) -> Numbers:
     """What is allocated after forward passes."""
+    attend = torch.compile(attention) if compiled else attention
     inputs = qkv(n, d)
     mask = torch.tril(torch.ones(n, n, device="cuda")).bool() if masked else None
     for _ in range(3):
         if forgets:
             forget(inputs)
-        output = attention(*inputs, mask)
+        output = attend(*inputs, mask)
         loss = output.sum()
         loss.backward()
     for _ in range(3):
-        output = attention(*inputs, mask)
+        output = attend(*inputs, mask)
     found = {"after_forward": cuda.memory_allocated()}
     loss = output.sum()
     loss.backward()
     found["after_backward"] = cuda.memory_allocated()
+    return found
+
+
+def without_gradients(d: int, n: int, *, compiled: bool = False) -> Numbers:
+    """What is allocated after forward passes, the gradients of others dropped."""
+    attend = torch.compile(attention) if compiled else attention
+    inputs = qkv(n, d)
+    for _ in range(3):
+        output = attend(*inputs)
+        loss = output.sum()
+        loss.backward()
+        forget(inputs)
+    for _ in range(2):
+        output = attend(*inputs)
+    found = {"after_forward": cuda.memory_allocated()}
+    for _ in range(2):
+        output = attend(*inputs)
+        loss = output.sum()
+        loss.backward()
+        forget(inputs)
     return found
 
 

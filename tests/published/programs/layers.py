@@ -155,8 +155,10 @@ def mlp(
         tiled = import_module("liger_kernel.ops.tiled_mlp").apply_tiled_mlp
         weights = [*layer.parameters()]
 
-        def call(module: nn.Module, shard: Tensor) -> Any:
-            return module(shard)
+        def call(module: Mlp, shard: Tensor) -> Any:  # its names live on to its end
+            gate = module.gate_proj(shard)
+            up = module.up_proj(shard)
+            return module.down_proj(module.kernel(gate, up))
 
         return lambda: tiled(call, layer, x, num_shards, weights), torch.randn_like
     if provider == "deepspeed_tiled":
@@ -367,8 +369,8 @@ def tvd(provider: str, B: int, T: int, V: int) -> Benchmark:
 
 
 def softmax(provider: str, M: int, N: int, dtype: torch.dtype) -> Benchmark:
-    """A softmax over the last dimension."""
-    x = randn(M, N, grad=True, dtype=dtype)
+    """A softmax over the last dimension, of a vector: the rows ``M`` are not used."""
+    x = randn(N, grad=True, dtype=dtype)
     if provider in PLAIN:
         return lambda: torch.softmax(x, -1), torch.ones_like
     kernel = ops("softmax", "LigerSoftmaxFunction")
@@ -376,8 +378,8 @@ def softmax(provider: str, M: int, N: int, dtype: torch.dtype) -> Benchmark:
 
 
 def relu_squared(provider: str, M: int, N: int, dtype: torch.dtype) -> Benchmark:
-    """The square of a rectified input."""
-    x = randn(M, N, grad=True, dtype=dtype)
+    """The square of a rectified input, of a vector: the rows ``M`` are not used."""
+    x = randn(N, grad=True, dtype=dtype)
     if provider in PLAIN:
 
         def plain() -> Tensor:
@@ -502,7 +504,7 @@ def neighborhood_attention(
         v = v.view(heads).transpose(1, 2)
         if provider == "liger":
             kernel = ops("fused_neighborhood_attention", "LigerFusedNeighborhoodAttentionFunction")
-            output = kernel(q, k, v, kernel_size, dilation, scale, False)
+            output = kernel(q, k, v, kernel_size, dilation, scale)
         else:
             scores = torch.matmul(q, k.transpose(-2, -1)) * scale
             mask = torch.zeros(seq_len, seq_len, device="cuda", dtype=torch.bool)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+import torch.nn.functional as F
 from language_model import AdamW, Model
 from torch import Tensor, cuda, nn
 
@@ -203,6 +204,77 @@ def fused(context: int, device: str) -> dict[str, int]:
     optimizer.step()
     found["stepped"] = cuda.memory_allocated()
     found["stepped_peak"] = cuda.max_memory_allocated()
+    return found
+
+
+def summed(context: int, sharded: bool, device: str) -> dict[str, int]:
+    """Levels and peaks around a step with PyTorch's AdamW, the gradients summed one by one."""
+    cuda.empty_cache()
+    cuda.reset_peak_memory_stats()
+    model = Model("2.7B", context, 2026).to(device)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            dist.broadcast(parameter, src=0)
+    found = {"init_peak": cuda.max_memory_allocated(), "init": cuda.memory_allocated()}
+    optimizer: Any = (
+        Sharded(model, torch.optim.AdamW, lr=1e-4)
+        if sharded
+        else torch.optim.AdamW(model.parameters(), lr=1e-4)
+    )
+    tokens, labels = (torch.randint(0, 10000, (4, context), device=device) for _ in range(2))
+    place = dist.get_rank() * 2
+    inputs, targets = tokens[place : place + 2], labels[place : place + 2]
+    for _ in range(3):
+        optimizer.zero_grad()
+        cuda.reset_peak_memory_stats()
+        logits = model(inputs)
+        loss = F.cross_entropy(logits.reshape(-1, 10000), targets.reshape(-1))
+        loss.backward()
+        for parameter in model.parameters():
+            assert parameter.grad is not None
+            dist.all_reduce(parameter.grad)
+            parameter.grad /= WORLD
+        found["before_peak"] = cuda.max_memory_allocated()
+        found["before"] = cuda.memory_allocated()
+        cuda.reset_peak_memory_stats()
+        optimizer.step()
+        found["after_peak"] = cuda.max_memory_allocated()
+        found["after"] = cuda.memory_allocated()
+    return found
+
+
+def convolutions(device: str) -> dict[str, int]:
+    """Levels of four steps of a small network under DistributedDataParallel."""
+    torch.backends.cudnn.deterministic = True
+    batch = torch.randn(2, 3, 224, 224).to(device)
+
+    def block(inputs: int, size: int) -> list[nn.Module]:
+        convolution = nn.Conv2d(
+            inputs, 128 if size == 5 else 64, size, padding=size // 2 * (size == 5)
+        )
+        return [convolution, nn.BatchNorm2d(128 if size == 5 else 64), nn.ReLU(inplace=True)]
+
+    layers = [*block(3, 3), *block(64, 5), *block(128, 5), *block(128, 5)]
+    head = [nn.AdaptiveAvgPool2d((1, 1)), nn.Flatten(), nn.Linear(128, 10)]
+    module = nn.Sequential(*layers, *head).to(device)
+    model = nn.parallel.DistributedDataParallel(
+        module, device_ids=[dist.get_rank()], bucket_cap_mb=500
+    )
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9)
+    found = {}
+    for number in range(4):
+        found[f"{number} start"] = cuda.memory_allocated()
+        output = model(batch)
+        found[f"{number} fwd"] = cuda.memory_allocated()
+        total = sum(one.sum() for one in output[0])
+        loss = F.mse_loss(total, torch.tensor(0.0).to(device))  # type: ignore[arg-type]
+        found[f"{number} loss"] = cuda.memory_allocated()
+        loss.backward()
+        found[f"{number} bwd"] = cuda.memory_allocated()
+        optimizer.step()
+        found[f"{number} step"] = cuda.memory_allocated()
+        model.zero_grad(set_to_none=True)
+        found[f"{number} done"] = cuda.memory_allocated()
     return found
 
 
