@@ -69,6 +69,7 @@ def execute(python: Path, tables: list[Table], packages: list[str]) -> list[dict
             env={
                 **os.environ,
                 "OMP_NUM_THREADS": "1",
+                "TORCH_CUBLAS_WORKSPACE_CACHE": "1",  # as before PyTorch 2.14
                 "PYTHONDONTWRITEBYTECODE": "",
                 "PYTHONPATH": os.pathsep.join(filter(None, paths)),
                 **tables[0].environment,

@@ -35,8 +35,9 @@ def follow_triton() -> None:
 
 
 def _follow(owner: str, method: str, followed: Callable[[Any], Any], module: ModuleType) -> None:
-    kind: Any = getattr(module, owner)
-    setattr(kind, method, followed(getattr(kind, method)))
+    kind: Any = getattr(module, owner, None)
+    if hasattr(kind, method):  # else this version of Triton or PyTorch has no such way to launch
+        setattr(kind, method, followed(getattr(kind, method)))
 
 
 def _running(run: Any) -> Any:

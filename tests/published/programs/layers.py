@@ -22,6 +22,7 @@ PLAIN = ("huggingface", "torch")
 
 def ops(module: str, name: str) -> Callable[..., Any]:
     """Returns a function of autograd of liger-kernel."""
+    import_module("torch.distributed.tensor")  # some kernels name it and do not import it
     function: Callable[..., Any] = getattr(import_module(f"liger_kernel.ops.{module}"), name).apply
     return function
 
