@@ -5,6 +5,10 @@ tables that have no result of what they say now. Each table has a version of tor
 whose CUDA build is installed by uv in ``.venv-null-VERSION``, and maybe other packages, which go
 into a folder of ``.venv-published``. Results go to ``tests/data/published/SOURCE.json``, and
 ``page.py`` makes docs/explanation/real-gpus.md of them.
+
+A new source is a copy of a file of ``sources`` with its numbers as they stand there, and a program
+in ``programs`` that does the same work. What differs needs a ``reason``, and what cannot be run says
+why in ``not_comparable``. ``fast`` tables are run by tests/null/test_published.py on any PyTorch.
 """
 
 from __future__ import annotations
