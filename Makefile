@@ -30,7 +30,7 @@ endif
 # With bytecode, or each of the processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo figures docs test gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites pytorch-suite order null-versions clean
+.PHONY: demo figures docs test gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites pytorch-suite published order null-versions clean
 .DELETE_ON_ERROR:
 
 # A regression as a user meets it; then all examples, with their table and their page. With one thread, the bytes are
@@ -163,6 +163,12 @@ null-versions: $(VENV)/installed
 pytorch-suite: $(VENV)/installed
 	$(BIN)/python tests/suites/pytorch.py $(ONLY)
 	$(BIN)/python tests/suites/pytorch_page.py
+
+# Numbers that others published of real GPUs, and what null says of the same work: an hour, and an environment of some GB
+# for each version of PyTorch. `make published ONLY=liger` runs one source.
+published:
+	$(PYTHON) tests/published/run.py $(ONLY)
+	$(PYTHON) tests/published/page.py
 
 # One baseline of other projects' tests, compared in many orders: `make order ONLY=litgpt` runs one.
 order: $(VENV)/installed

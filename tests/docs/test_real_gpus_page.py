@@ -1,0 +1,100 @@
+"""The page of published numbers is what its data say, and the data are of one shape."""
+
+import sys
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+PUBLISHED = Path(__file__).parent.parent / "published"
+pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="tomllib is of Python 3.11")
+
+
+@pytest.fixture(scope="module")
+def scripts():
+    names = ("page", "tables")  # other scripts of tests have such names too
+    for name in names:
+        sys.modules.pop(name, None)
+    sys.path.insert(0, str(PUBLISHED))
+    import page
+    import tables
+
+    yield page, tables
+    sys.path.remove(str(PUBLISHED))
+    for name in names:
+        sys.modules.pop(name)
+
+
+def every(tables):
+    return [(name, table) for name, one in tables.sources().items() for table in one.tables]
+
+
+def test_the_page_is_current(scripts):
+    page, _ = scripts
+    assert page.PAGE.read_text(encoding="utf-8") == page.page()
+
+
+def test_each_table_has_a_result_or_a_reason(scripts):
+    _, tables = scripts
+    for name, table in every(tables):
+        assert bool(table.not_comparable) != (table.key() in tables.results(name)), table.what
+
+
+def test_no_result_is_left_of_another_table(scripts):
+    _, tables = scripts
+    for name, source in tables.sources().items():
+        assert tables.results(name).keys() <= {table.key() for table in source.tables}, name
+    assert {path.stem for path in tables.DATA.glob("*.json")} <= tables.sources().keys()
+
+
+def test_what_differs_has_a_reason_and_nothing_else_has_one(scripts):
+    page, _ = scripts
+    for one in page.shown():
+        differs = not all(pair.equal for pair in one.pairs)
+        assert bool(one.table.reason) == differs, f"{one.source.name}: {one.table.what}"
+
+
+def test_the_shape_of_the_tables(scripts):
+    page, tables = scripts
+    for _, table in every(tables):
+        assert table.kind in page.KINDS
+        assert table.unit in tables.UNITS
+        for row in table.rows:
+            numbers = row[len(table.sizes) :]
+            for number, value in zip(table.numbers, numbers, strict=True):
+                exact = str if number in page.LISTS else int
+                assert isinstance(value, exact if table.unit == "B" else (int, Decimal))
+
+
+def test_at_least_a_thousand_numbers_of_eighteen_sources_are_compared(scripts):
+    page, _ = scripts
+    found = [*page.shown()]
+    assert sum(len(one.numbers) for one in found) >= 1000
+    assert len({one.source.source for one in found}) >= 18
+
+
+@pytest.mark.parametrize(
+    ("unit", "digits", "published", "nbytes", "equal"),
+    [
+        ("B", "as published", 512, 512, True),
+        ("B", "as published", 512, 1024, False),
+        ("MiB", "as published", Decimal("16.75"), 17563648, True),
+        ("MiB", "as published", Decimal("16.75"), 17563648 + 512, True),  # 16.7505
+        ("MiB", "as published", Decimal("16.7500"), 17563648 + 512, False),
+        ("MiB", 6, Decimal("16.7505"), 17563648 + 512, True),
+        ("MiB", 6, Decimal("4129"), 4129 * 2**20, True),
+        ("MiB", 6, Decimal("4129"), 4129 * 2**20 + 2**13, False),
+        ("MiB", "float32", Decimal("8192.328125"), 8590278656, True),
+        ("MiB", "float32", Decimal("8192.328125"), 8590278656 + 1024, False),
+        ("GiB", "as published", Decimal("64.130"), 68858892288, True),
+        ("MB", "as published", Decimal("1.5"), 1500000, True),
+        ("B", "as published", "3 abc", "3 abc", True),
+        ("B", "as published", "3 abc", "4 abc", False),
+        ("MiB", "as published", Decimal("1"), None, False),
+    ],
+)
+def test_what_is_equal(scripts, unit, digits, published, nbytes, equal):
+    _, tables = scripts
+    texts = dict.fromkeys(("what", "kind", "gpu", "torch", "device", "rerun", "program"), "")
+    table = tables.Table(**texts, unit=unit, sizes=[], numbers=["peak"], rows=[[0]])
+    assert table.is_equal(published, nbytes, digits) == equal

@@ -1,0 +1,55 @@
+"""Programs of a few lines, from issues and catalogues."""
+
+from __future__ import annotations
+
+import gc
+from functools import partial
+
+import torch
+import torch.nn.functional as F
+from torch import cuda, nn
+
+Numbers = dict[str, int]
+
+
+def left_by_linear() -> Numbers:
+    """What a layer of one weight leaves: the workspace of cuBLAS."""
+    before = cuda.memory_allocated()
+
+    def call() -> None:
+        model = nn.Linear(1, 1, device="cuda")
+        model(torch.randn(1, 1, device="cuda"))
+
+    call()
+    return {"left": cuda.memory_allocated(), "before": before}
+
+
+def parameters() -> Numbers:
+    """What the parameters of a layer of 100 by 100 take."""
+    kept = nn.Linear(100, 100).to("cuda")
+    found = {"allocated": cuda.memory_allocated()}
+    del kept
+    return found
+
+
+def workspace(kind: str, left: list[int], right: list[int], dtype: str) -> Numbers:
+    """What a product or a convolution takes above its inputs and its output."""
+    torch.backends.cudnn.benchmark = False
+    made = {"device": "cuda", "dtype": getattr(torch, dtype)}
+    x, weight = torch.randn(left, **made), torch.randn(right, **made)
+
+    call = torch.mm if kind == "mm" else partial(F.conv2d, padding=1)
+    for _ in range(3):
+        output = call(x, weight)
+        del output
+    gc.collect()
+    cuda.empty_cache()
+    cuda.reset_peak_memory_stats()
+    before = cuda.memory_allocated()
+    output = call(x, weight)
+    levels = before, cuda.memory_allocated()
+    found = {"above": max(0, cuda.max_memory_allocated() - max(levels))}
+    del output, x, weight
+    gc.collect()
+    cuda.empty_cache()
+    return found
