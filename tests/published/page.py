@@ -13,6 +13,7 @@ KINDS = {
     "A": "every fact is stated: the program, the GPU, the version of PyTorch",
     "B": "the version of the re-run or the device's profile was chosen, before comparing",
     "C": "the GPU is not stated, and was guessed before comparing",
+    "D": "a version or a detail of the program was chosen after comparing, so it proves less",
 }
 #: Numbers that stand for many: a length, and a digest.
 LISTS = ("actions", "blocks", "segments")
@@ -156,7 +157,7 @@ def bytes_of(pair: Pair, table: Table) -> str:
     """Returns what null says, in the unit of the published number."""
     if not isinstance(pair.found, int):
         return str(pair.found or "out of memory")
-    return f"{table.in_unit(pair.found)} {table.unit}"
+    return f"{table.in_unit(pair.found):f} {table.unit}"
 
 
 def not_comparable() -> str:

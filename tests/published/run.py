@@ -7,8 +7,9 @@ into a folder of ``.venv-published``. Results go to ``tests/data/published/SOURC
 ``page.py`` makes docs/explanation/real-gpus.md of them.
 
 A new source is a copy of a file of ``sources`` with its numbers as they stand there, and a program
-in ``programs`` that does the same work. What differs needs a ``reason``, and what cannot be run says
-why in ``not_comparable``. ``fast`` tables are run by tests/null/test_published.py on any PyTorch.
+in ``programs`` that does the same work. What differs needs a ``reason``, and what cannot be run
+says why in ``not_comparable``. ``fast`` tables are run by tests/null/test_published.py on any
+PyTorch.
 """
 
 from __future__ import annotations

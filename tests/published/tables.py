@@ -38,7 +38,7 @@ class Table:
 
     what: str
     #: A: every fact is stated; B: the version or the device's profile was chosen before comparing;
-    #: C: the GPU is not stated.
+    #: C: the GPU is not stated; D: a version or a detail was chosen after comparing.
     kind: str
     #: What they measured on, and the torch they had.
     gpu: str
