@@ -178,7 +178,13 @@ def page() -> str:
         cells = [path.stem, found["backend"], found["alone"], found["entries"]]
         cells += [len(found["refused"]), found["compared"], *counts]
         lines.append(f"| {' | '.join(map(str, cells))} |")
-    return HEAD.format(**SIZES) + "\n".join(lines) + "\n"
+    left_out = [
+        f"- {name}: {project['left_out']}."
+        for name, project in projects(orders=True).items()
+        if "left_out" in project and (RESULTS / f"{name}.json").exists()
+    ]
+    table = HEAD.format(**SIZES) + "\n".join(lines)
+    return f"{table}\n\nLeft out, of the files that are run:\n\n" + "\n".join(left_out) + "\n"
 
 
 def main(names: list[str]) -> None:
