@@ -79,7 +79,9 @@ class Suite:
         bare = label.startswith("bare")
         ours = ["-p", "no:attnmem"] if bare else [f"--attnmem-json={rows}"]
         if not bare:
-            ours += [f"--attnmem-backend={self.backend}", f"--attnmem-baseline={self.baseline}"]
+            ours.append(f"--attnmem-backend={self.backend}")
+        if label == "update" or (not bare and self.baseline.exists()):
+            ours.append(f"--attnmem-baseline={self.baseline}")
         paths = os.pathsep.join([str(ROOT), str(Path(__file__).parent), str(self.tests)])
         with (self.folder / f"{label}.log").open("w") as log:
             ended = subprocess.run(
