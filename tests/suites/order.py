@@ -1,10 +1,10 @@
 """Runs the tests of other projects in many orders with one baseline: ``make order``.
 
-``python tests/suites/order.py [PROJECT ...]`` runs some projects, on the CPU. Each is run bare,
-then with ``--attnmem-update all``, and then plain: twice as it is, three times in random order, a
-sample of its tests alone, by two workers, and half of its tests. No row may differ from its entry,
-and no test may end otherwise than bare. Results go to ``tests/data/suites/order``, and make
-docs/reference/order.md.
+``python tests/suites/order.py [PROJECT ...]`` runs some projects: on the CPU, or on the null device
+if they need a GPU. Each is run bare, then with ``--attnmem-update all``, and then plain: twice as
+it is, three times in random order, by two workers, half of its tests, and a sample of its tests
+alone. No row may differ from its entry, and no test may end otherwise than bare. Results go to
+``tests/data/suites/order``, and make docs/reference/order.md.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -23,27 +24,35 @@ from run import run as command
 
 RESULTS = DATA / "order"
 PAGE = ROOT / "docs" / "reference" / "order.md"
-#: The tests that run alone.
+#: The backend of projects that need a GPU.
+GPU = "null:H100"
+#: The most tests that run alone, and the seconds after which no more of them start.
 SAMPLE = 50
+ALONE_S = 240
 #: The runs without the plugin that tell whether tests end otherwise by themselves.
 BARE = 8
+SIZES = {"sample": SAMPLE, "alone": ALONE_S // 60, "bare": BARE, "gpu": GPU}
 HEAD = """\
 # Any order: the tests of other projects with one baseline
 
-`make order` records a baseline of the tests of other projects on the CPU with `--attnmem-update
-all`, and runs the unchanged tests again: twice as they are, three times in random order, up to
-{sample} of them alone, by two workers, and half of them. This page is made of the results in
+`make order` records a baseline of the tests of other projects with `--attnmem-update all`, and runs
+the unchanged tests again: twice as they are, three times in random order, by two workers, half of
+them, and up to {sample} of them alone. This page is made of the results in
 `tests/data/suites/order`.
 
+- *backend*: the CPU, or {gpu} for tests that need a GPU.
+- *alone*: tests that ran alone, as many as start in {alone} minutes.
 - *entries*: rows of the update that have a number. *refused*: rows that have none, though the test
   passed and allocated memory.
-- *red*, *improved*: rows of the later runs that differ from their entry.
-- *other outcomes*: tests that end otherwise than without the plugin, in any run.
+- *compared*: rows of the later runs that have an entry. *red*, *improved*: those that
+  differ from it.
+- *other*: tests that end otherwise than without the plugin, in any run; where no test
+  passes without it, for want of a GPU, those that fail.
 - *bare*: tests that end otherwise in one of {bare} more runs without it, such as
   comparisons of random numbers; they are run where the column before is not 0.
 
-| project | runs | entries | refused | rows compared | red | improved | other outcomes | bare |
-|---|---|---|---|---|---|---|---|---|
+| project | backend | alone | entries | refused | compared | red | improved | other | bare |
+|---|---|---|---|---|---|---|---|---|---|
 """
 
 
@@ -53,7 +62,8 @@ class Suite:
     def __init__(self, name: str, project: dict[str, Any]) -> None:
         self.name = name
         self.tests = checkout(project["of"], project)
-        self.python = environment(project["of"], project, "cpu")
+        self.backend, build = (GPU, "null") if is_for_null(project) else ("cpu", "cpu")
+        self.python = environment(project["of"], project, build)
         self.arguments = project["tests"]
         self.folder = WORK / name / "order"
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -69,7 +79,9 @@ class Suite:
         bare = label.startswith("bare")
         ours = ["-p", "no:attnmem"] if bare else [f"--attnmem-json={rows}"]
         if not bare:
-            ours += ["--attnmem-backend=cpu", f"--attnmem-baseline={self.baseline}"]
+            ours.append(f"--attnmem-backend={self.backend}")
+        if label == "update" or (not bare and self.baseline.exists()):
+            ours.append(f"--attnmem-baseline={self.baseline}")
         paths = os.pathsep.join([str(ROOT), str(Path(__file__).parent), str(self.tests)])
         with (self.folder / f"{label}.log").open("w") as log:
             ended = subprocess.run(
@@ -82,27 +94,38 @@ class Suite:
         found = json.loads(rows.read_text("utf-8"))["results"] if rows.exists() else []
         return outcomes(junit), found
 
-    def nodeids(self) -> list[str]:
-        """Returns the node IDs of the rows that have an entry."""
-        entries = json.loads(self.baseline.read_text("utf-8"))["entries"]
-        return sorted({entry["test"] for entry in entries})
+    def entries(self) -> list[dict[str, Any]]:
+        """Returns the entries of the baseline, which is not written where nothing has a number."""
+        if not self.baseline.exists():
+            return []
+        found: list[dict[str, Any]] = json.loads(self.baseline.read_text("utf-8"))["entries"]
+        return found
 
 
 def measure(name: str, project: dict[str, Any]) -> dict[str, Any]:
     """Returns what became of the tests of a project in every order."""
     suite = Suite(name, project)
     suite.baseline.unlink(missing_ok=True)
-    bare, _ = suite.run("bare")
+    needs_gpu = is_for_null(project)  # bare, its tests fail
+    bare = {} if needs_gpu else suite.run("bare")[0]
     recorded, made = suite.run("update", "--attnmem-update=all")
     runs = {"update": recorded}
     rows: dict[str, list[Any]] = {}
-    chosen = random.Random(0).sample(suite.nodeids(), min(SAMPLE, len(suite.nodeids())))
     plans: list[tuple[str, list[str], str]] = [("plain 1", [], ""), ("plain 2", [], "")]
     plans += [(f"random {seed}", [], f"order {seed}") for seed in (1, 2, 3)]
     plans += [("two workers", ["-n", "2"], ""), ("half", [], "half 1")]
-    plans += [(f"alone {place}", [], f"only {test}") for place, test in enumerate(chosen)]
     for label, options, shuffle in plans:
         runs[label], rows[label] = suite.run(label.replace(" ", "-"), *options, shuffle=shuffle)
+    nodeids = sorted({entry["test"] for entry in suite.entries()})
+    chosen = random.Random(0).sample(nodeids, min(SAMPLE, len(nodeids)))
+    end = time.monotonic() + ALONE_S
+    alone = 0
+    while alone < len(chosen) and time.monotonic() < end:
+        label = f"alone {alone}"
+        runs[label], rows[label] = suite.run(f"alone-{alone}", shuffle=f"only {chosen[alone]}")
+        alone += 1
+    if needs_gpu:
+        bare = {test: "passed" if how == "failed" else how for test, how in recorded.items()}
     states = Counter(row["baseline_state"] for found in rows.values() for row in found)
     unenforced = [
         row
@@ -115,8 +138,9 @@ def measure(name: str, project: dict[str, Any]) -> dict[str, Any]:
         for test, outcome in found.items()
         if bare.get(test, outcome) != outcome
     )
-    again = [suite.run(f"bare-{place}")[0] for place in range(BARE if other else 0)]
-    alone = sorted(
+    more = BARE if other and not needs_gpu else 0
+    again = [suite.run(f"bare-{place}")[0] for place in range(more)]
+    without = sorted(
         {
             f"{test} {outcome}"
             for found in again
@@ -125,14 +149,15 @@ def measure(name: str, project: dict[str, Any]) -> dict[str, Any]:
         }
     )
     return {
-        "runs": len(runs),
-        "entries": len(json.loads(suite.baseline.read_text("utf-8"))["entries"]),
+        "backend": suite.backend,
+        "alone": alone,
+        "entries": len(suite.entries()),
         "refused": [f"{row['nodeid']}: {row['reason']}" for row in unenforced],
         "compared": sum(states.values()) - states["new"] - states[""],
         "red": _named(rows, "regressed"),
         "improved": _named(rows, "improved"),
         "other": other,
-        "other_without": alone,
+        "other_without": without,
     }
 
 
@@ -155,16 +180,23 @@ def page() -> str:
     for path in sorted(RESULTS.glob("*.json")):
         found = json.loads(path.read_text("utf-8"))
         counts = [len(found[kind]) for kind in ("red", "improved", "other", "other_without")]
-        cells = [path.stem, found["runs"], found["entries"], len(found["refused"])]
-        lines.append(f"| {' | '.join(map(str, [*cells, found['compared'], *counts]))} |")
-    return HEAD.format(sample=SAMPLE, bare=BARE) + "\n".join(lines) + "\n"
+        cells = [path.stem, found["backend"], found["alone"], found["entries"]]
+        cells += [len(found["refused"]), found["compared"], *counts]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    left_out = [
+        f"- {name}: {project['left_out']}."
+        for name, project in projects(orders=True).items()
+        if "left_out" in project and (RESULTS / f"{name}.json").exists()
+    ]
+    table = HEAD.format(**SIZES) + "\n".join(lines)
+    return f"{table}\n\nLeft out, of the files that are run:\n\n" + "\n".join(left_out) + "\n"
 
 
 def main(names: list[str]) -> None:
-    """Runs the named projects, or all that run on the CPU."""
+    """Runs the named projects, or all."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     for name, project in projects(orders=True).items():
-        if (names and name not in names) or is_for_null(project):
+        if names and name not in names:
             continue
         text = json.dumps(measure(name, project), indent=1)
         (RESULTS / f"{name}.json").write_text(text + "\n", "utf-8")

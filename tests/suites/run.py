@@ -42,13 +42,19 @@ PATIENCE = 3600
 
 
 def projects(*, orders: bool = False) -> dict[str, dict[str, Any]]:
-    """Returns the projects by name, as ``projects.toml`` has them; with ``orders``, all of them.
+    """Returns the projects by name, as ``projects.toml`` has them.
 
-    A project that is ``of`` another one has its checkout and its environments.
+    A project that is ``of`` another one has its checkout and its environments. With ``orders``, all
+    are returned, with what ``make order`` runs of them.
     """
     found = tomllib.loads((HERE / "projects.toml").read_text("utf-8"))
     return {
-        name: {**found.get(project.get("of"), {}), "of": name, **project}
+        name: {
+            **found.get(project.get("of"), {}),
+            "of": name,
+            **project,
+            **(project.get("orders", {}) if orders else {}),
+        }
         for name, project in found.items()
         if orders or not project.get("orders_only")
     }
