@@ -31,7 +31,7 @@ SAMPLE = 50
 ALONE_S = 240
 #: The runs without the plugin that tell whether tests end otherwise by themselves.
 BARE = 8
-SIZES = {"sample": SAMPLE, "alone": ALONE_S // 60, "bare": BARE, "gpu": GPU}
+SIZES = {"sample": SAMPLE, "bare": BARE, "gpu": GPU}
 HEAD = """\
 # Any order: the tests of other projects with one baseline
 
@@ -41,7 +41,7 @@ them, and up to {sample} of them alone. This page is made of the results in
 `tests/data/suites/order`.
 
 - *backend*: the CPU, or {gpu} for tests that need a GPU.
-- *alone*: tests that ran alone, as many as start in {alone} minutes.
+- *alone*: tests that ran alone, as many as start in a few minutes.
 - *entries*: rows of the update that have a number. *refused*: rows that have none, though the test
   passed and allocated memory.
 - *compared*: rows of the later runs that have an entry. *red*, *improved*: those that
@@ -183,13 +183,15 @@ def page() -> str:
         cells = [path.stem, found["backend"], found["alone"], found["entries"]]
         cells += [len(found["refused"]), found["compared"], *counts]
         lines.append(f"| {' | '.join(map(str, cells))} |")
-    left_out = [
-        f"- {name}: {project['left_out']}."
-        for name, project in projects(orders=True).items()
-        if "left_out" in project and (RESULTS / f"{name}.json").exists()
-    ]
-    table = HEAD.format(**SIZES) + "\n".join(lines)
-    return f"{table}\n\nLeft out, of the files that are run:\n\n" + "\n".join(left_out) + "\n"
+    text = HEAD.format(**SIZES) + "\n".join(lines) + "\n"
+    text += "\nLeft out, of the files that are run:\n\n"
+    found = projects(orders=True)
+    ran = [name for name in found if (RESULTS / f"{name}.json").exists()]
+    parts = [(name, found[name]["left_out"]) for name in ran if "left_out" in found[name]]
+    text += "".join(f"- {name}: {what}.\n" for name, what in parts)
+    if left := [name for name in found if name not in ran]:
+        text += f"\nNot run yet: {', '.join(left)}.\n"
+    return text
 
 
 def main(names: list[str]) -> None:
