@@ -91,6 +91,14 @@ def compiled():
     return [measured(lambda: function(x).backward())]
 
 
+def compiled_product():
+    """The bytes of a compiled product, whose output is a view that PyTorch makes outside."""
+    function = torch.compile(lambda x: x.softmax(-1) @ x)
+    x = torch.ones(4, 64, 64, device="cuda", requires_grad=True)
+    function(x).sum().backward()
+    return [measured(lambda: function(x).sum().backward())]
+
+
 def values_of_compiled():
     """The value of a compiled function."""
     function = torch.compile(lambda x: (x * 2).sum())

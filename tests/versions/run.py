@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,7 @@ PARTS = {
     "triton": "Triton",
     "values_after_triton": "values after it",
     "compiled": "compiled",
+    "compiled_product": "compiled product",
     "values_of_compiled": "values of it",
     "ranks": "2 ranks, NCCL",
     "cudnn": "cuDNN",
@@ -89,7 +91,8 @@ def run(version: str) -> dict[str, Any]:
     torch = _torch(python)
     (triton,) = _parts().requirements(torch, "triton")
     pin = triton.replace("~", "=").rpartition("==")[2]
-    found: dict[str, Any] = {"cuda": torch.cuda, "cudnn": torch.cudnn, "triton": pin}
+    found: dict[str, Any] = {"cuda": torch.cuda, "cudnn_version": torch.cudnn}
+    found["triton_version"] = pin
     for part in PARTS:
         found[part] = _run(python, part)
         print(version, part, found[part], flush=True)
@@ -118,8 +121,10 @@ def _run(python: Path, part: str) -> Any:
     answers = [line for line in done.stdout.splitlines() if line.startswith("answer ")]
     if answers:
         return json.loads(answers[-1].partition(" ")[2])
-    lines = [line for line in done.stderr.splitlines() if "Error" in line or "attnmem" in line]
-    return (lines or done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1][:300]
+    lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+    told = [line for line in lines if line.startswith("attnmem: on the null device ")]
+    errors = [line for line in lines if re.match(r"[\w.]*Error: ", line)]
+    return (told or errors or lines)[-1].removeprefix("attnmem: on the null device ")[:300]
 
 
 def table(found: dict[str, Any]) -> str:
@@ -128,12 +133,17 @@ def table(found: dict[str, Any]) -> str:
     lines = [HEAD.format(parts=" | ".join(PARTS.values()), lines="|".join(["---"] * len(PARTS)))]
     for version in sorted(found, key=Version, reverse=True):
         one = found[version]
-        cudnn = f"{one['cudnn'] // 10000}.{one['cudnn'] // 100 % 100}.{one['cudnn'] % 100}"
+        cudnn = ".".join(map(str, _dotted(one["cudnn_version"])))
         cells = [_cell(one[part], notes) for part in PARTS]
-        row = [version, one["cuda"], one["triton"], cudnn, *cells]
+        row = [version, one["cuda"], one["triton_version"], cudnn, *cells]
         lines.append(f"| {' | '.join(row)} |\n")
     numbered = [f"{place}. {note}\n" for place, note in enumerate(notes, 1)]
     return "".join([*lines, "\n", *numbered])
+
+
+def _dotted(version: int) -> tuple[int, int, int]:
+    """Returns the parts of cuDNN's 92000, which is 9.20.0."""
+    return version // 10000, version // 100 % 100, version % 100
 
 
 def _cell(seen: Any, notes: list[str]) -> str:
