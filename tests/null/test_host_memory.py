@@ -13,7 +13,8 @@ SOURCE = Path(__file__).parents[1] / "nulldevice" / "failing_malloc.c"
 PRELUDE = """
 import ctypes
 from ctypes import byref, c_char, c_int, c_size_t, c_uint64, c_void_p
-host = ctypes.CDLL(os.environ["LD_PRELOAD"].split(":")[1])
+preloaded = os.environ["LD_PRELOAD"].split(":")
+host = ctypes.CDLL(next(path for path in preloaded if "failing_malloc" in path))
 failing, spared = (c_int.in_dll(host, name) for name in ("failing", "spared"))
 cuda = ctypes.CDLL(None)
 SIZE = c_size_t(2 * MIB)
