@@ -203,13 +203,13 @@ class ProgramCounters:
         return self._devices.setdefault(device, _Device())
 
     def _numbers(self, device: int) -> dict[_Path, int]:
-        return _flat(self._kept[_READS[0]](device), ())
+        return _flat(self._kept[_READS[0]](device))
 
     def _shown(self, device: int) -> dict[str, Any]:
         if not any(found.is_ours for found in self._devices.values()):  # else we read, in a reset
             release_inputs()
         found, nested = self._device(device), self._kept[_READS[0]](device)
-        numbers = _flat(nested, ())
+        numbers = _flat(nested)
         return _nested(nested, (), lambda path: found.number(path, numbers))
 
     def _reset(self, device: int) -> None:
@@ -254,14 +254,19 @@ def _is_segments(path: _Path) -> bool:
     return path[0] in ("reserved_bytes", "segment") and path[-1] == _CURRENT
 
 
-def _flat(nested: Mapping[str, Any], above: _Path) -> dict[_Path, int]:
+def _flat(nested: Mapping[str, Any]) -> dict[_Path, int]:
+    """Returns the numbers by path; the statistics are at most three names deep."""
     found: dict[_Path, int] = {}
     for name, value in nested.items():
-        path = (*above, name)
-        if isinstance(value, dict):
-            found.update(_flat(value, path))
-        elif isinstance(value, int):
-            found[path] = value
+        if isinstance(value, int):
+            found[(name,)] = value
+        elif isinstance(value, dict):
+            for pool, numbers in value.items():
+                if isinstance(numbers, int):
+                    found[name, pool] = numbers
+                else:
+                    for metric, number in numbers.items():
+                        found[name, pool, metric] = number
     return found
 
 
