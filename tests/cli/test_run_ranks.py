@@ -29,6 +29,7 @@ def test_a_rank_computes_and_compiles_in_its_own_thread_unless_the_user_says_mor
         "import os; print(os.environ.get('OMP_NUM_THREADS'),"
         " os.environ['TORCHINDUCTOR_COMPILE_THREADS'])"
     )
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr("pytest_attnmem.cli.run_ranks.environment", lambda *_: {})
     for number in (1, 2):
         run_ranks([sys.executable, "-c", code], [], devices(f"{number}xH100"), 2, [0], 1)
