@@ -1,4 +1,4 @@
-"""What a session on the null device costs, beside importing the same torch.
+"""Times a session of pytest on the null device, beside one without the plugin.
 
 PYTHON benchmarks/null_session.py [--rounds 5]
 

@@ -96,29 +96,13 @@ def write(
         _code(function, code_at + 32 * place, texts_at, texts, counter_at)
         for place, function in enumerate(functions)
     )
-    table = [bytes(24), struct.pack("<IBBHQQ", names.add(_COUNTER), _WEAK, 0, 0, 0, 0)]
-    for place, function in enumerate(functions):
-        where = code_at + 32 * place
-        # Section 1 is any but 0, which means undefined; there is no table of sections.
-        table.append(struct.pack("<IBBHQQ", names.add(function.name), _FUNCTION, 0, 1, where, 32))
-    for place, variable in enumerate(variables):
-        where, size = variables_at + Variable.SIZE * place, Variable.SIZE
-        table.append(struct.pack("<IBBHQQ", names.add(variable.name), _VARIABLE, 0, 2, where, size))
+    table = _symbol_table(functions, variables, names, code_at, variables_at)
     numbers = [0, 1, *(2 + named.index(one.version) if one.version else 1 for one in defined)]
     memory_end = variables_at + Variable.SIZE * len(variables)
-    segments = (
-        (1, 5, 0, 0, dynamic_at, dynamic_at, _PAGE),
-        (1, 6, dynamic_at, dynamic_at, file_end - dynamic_at, memory_end - dynamic_at, _PAGE),
-        (2, 6, dynamic_at, dynamic_at, 16 * len(dynamic), 16 * len(dynamic), 8),
-        (0x6474E551, 6, 0, 0, 0, 0, 16),  # the stack is not executable
-    )
-    ident = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
-    head = (ident, 3, _X86_64, 1, 0, 64, 0, 0, 64, 56, len(segments), 64, 0, 0)
     image = bytearray(file_end)
     parts = (
-        (0, struct.pack("<16sHHIQQQIHHHHHH", *head)),
-        (64, b"".join(_program_header(*segment) for segment in segments)),
-        (symbols_at, b"".join(table)),
+        (0, _headers(dynamic_at, 16 * len(dynamic), file_end, memory_end)),
+        (symbols_at, table),
         (hash_at, hashes),
         (numbers_at, struct.pack(f"<{count}H", *numbers)),
         (versions_at, definitions),
@@ -165,10 +149,37 @@ def _code(function: Function, at: int, texts_at: int, texts: _Strings, counter_a
     return (begin + body).ljust(32, b"\xcc")
 
 
-def _program_header(
-    kind: int, flags: int, at: int, address: int, size: int, memory: int, align: int
+def _headers(dynamic_at: int, dynamic_size: int, file_end: int, memory_end: int) -> bytes:
+    """Returns the header of the file and those of its segments."""
+    ident = b"\x7fELF\x02\x01\x01".ljust(16, b"\0")
+    data, memory = file_end - dynamic_at, memory_end - dynamic_at
+    segments = (
+        (1, 5, 0, 0, 0, dynamic_at, dynamic_at, _PAGE),
+        (1, 6, dynamic_at, dynamic_at, dynamic_at, data, memory, _PAGE),
+        (2, 6, dynamic_at, dynamic_at, dynamic_at, dynamic_size, dynamic_size, 8),
+        (0x6474E551, 6, 0, 0, 0, 0, 0, 16),  # the stack is not executable
+    )
+    head = (ident, 3, _X86_64, 1, 0, 64, 0, 0, 64, 56, len(segments), 64, 0, 0)
+    packed = [struct.pack("<IIQQQQQQ", *segment) for segment in segments]
+    return struct.pack("<16sHHIQQQIHHHHHH", *head) + b"".join(packed)
+
+
+def _symbol_table(
+    functions: Sequence[Function],
+    variables: Sequence[Variable],
+    names: _Strings,
+    code_at: int,
+    variables_at: int,
 ) -> bytes:
-    return struct.pack("<IIQQQQQQ", kind, flags, at, address, address, size, memory, align)
+    """Returns the symbols: one without a name, the counter, the functions and the variables."""
+    # Sections 1 and 2 are any but 0, which means undefined; there is no table of sections.
+    symbols = [(0, 0, 0, 0, 0, 0), (names.add(_COUNTER), _WEAK, 0, 0, 0, 0)]
+    for place, function in enumerate(functions):
+        symbols.append((names.add(function.name), _FUNCTION, 0, 1, code_at + 32 * place, 32))
+    for place, variable in enumerate(variables):
+        where, size = variables_at + Variable.SIZE * place, Variable.SIZE
+        symbols.append((names.add(variable.name), _VARIABLE, 0, 2, where, size))
+    return b"".join(struct.pack("<IBBHQQ", *symbol) for symbol in symbols)
 
 
 def _hash_table(symbols: Sequence[str]) -> bytes:

@@ -39,7 +39,7 @@ def test_the_line_in_site_packages_puts_the_build_of_this_python_first(tmp_path,
         f"import site, sys; site.addsitedir({str(site)!r}); print({str(front)!r} == sys.path[0])"
     )
     done = subprocess.run(
-        [sys.executable, *options, "-c", script],
+        [sys.executable, "-S", *options, "-c", script],
         env={**os.environ, kept_build.FRONT: str(front)},
         capture_output=True,
         text=True,

@@ -39,7 +39,7 @@ PARTS = {
     "compiled_product": "compiled product",
     "values_of_compiled": "values of it",
     "ranks": "2 ranks, NCCL",
-    "cudnn": "cuDNN",
+    "cudnn": "convolution of cuDNN",
 }
 BEGIN, END = "<!-- versions of null -->\n", "<!-- end -->\n"
 HEAD = """\
