@@ -68,7 +68,7 @@ print({NEXT!r})
 NAMES = [
     ".".join(path.relative_to(Path(str(pytest_attnmem.__file__)).parents[1]).with_suffix("").parts)
     for path in Path(str(pytest_attnmem.__file__)).parent.rglob("*.py")
-    if path.name != "__init__.py"
+    if path.name not in ("__init__.py", "sitecustomize.py")  # Python alone runs the second
 ]
 
 

@@ -7,7 +7,6 @@ another name, and a second try goes on with it.
 from __future__ import annotations
 
 import csv
-import fcntl
 import importlib.util
 import os
 import shutil
@@ -200,6 +199,8 @@ def _alone(kept: Path) -> Iterator[None]:
     Raises:
         BackendUnavailable: one is going on.
     """
+    import fcntl  # the command is listed on Windows too, which has none
+
     kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with open(kept.with_name(kept.name + ".lock"), "w") as file:
         try:
