@@ -34,11 +34,14 @@ def load(path: Path) -> Entries:
     return entries
 
 
-def update(path: Path, change: Callable[[Entries], Entries]) -> tuple[Entries, Entries]:
+def update(
+    path: Path, change: Callable[[Entries], Entries], *, create: bool = False
+) -> tuple[Entries, Entries]:
     """Writes the file with its entries changed; returns the entries before and after.
 
-    The file is written whole or not at all, and not if nothing changes. No other process writes
-    meanwhile, and entries that another process wrote since the session began are kept.
+    The file is written whole or not at all, and not if nothing changes, unless it is missing and
+    ``create`` is set. No other process writes meanwhile, and entries that another process wrote
+    since the session began are kept.
 
     Raises:
         AttnMemError: the file cannot be read or written; it is unchanged.
@@ -53,7 +56,7 @@ def update(path: Path, change: Callable[[Entries], Entries]) -> tuple[Entries, E
                     f" lose the fields that it does not know; update with a newer pytest-attnmem"
                 )
             after = change(before)
-            if after != before:
+            if after != before or (create and not path.exists()):
                 replace(path, render(after).encode("utf-8", "backslashreplace"))
     except OSError as error:
         raise AttnMemError(f"cannot write {path}: {error.strerror}") from error

@@ -239,7 +239,9 @@ class BaselineSession:
             "prune": lambda entries: without(entries, stale),
         }
         try:
-            before, after = update(self._path, changes[str(self._mode)])
+            # A session that is given the file must be able to read what this one wrote.
+            named = self._session.settings.baseline is not None
+            before, after = update(self._path, changes[str(self._mode)], create=named)
         except AttnMemError as error:
             self._refuse(str(error))
             return

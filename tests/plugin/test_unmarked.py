@@ -62,6 +62,14 @@ def test_an_update_of_a_suite_that_allocates_nothing_says_so(scripted):
     assert not (scripted.path / "attnmem-baseline.json").exists()
 
 
+def test_an_update_of_a_named_file_leaves_one_that_the_next_session_reads(scripted):
+    scripted.write("def test_nothing(): pass")
+    scripted.run("--attnmem-baseline=b.json", "--attnmem-update=all")
+    ran = scripted.run("--attnmem-baseline=b.json")
+    assert ran.outcomes == {"passed": 1}
+    assert (scripted.path / "b.json").read_text() == '{"schema": 1.1, "entries": []}\n'
+
+
 def test_without_an_update_only_tests_with_an_entry_are_measured(scripted):
     scripted.write(SUITE.replace("NBYTES", "100"))
     scripted.run("--attnmem-update=all", "-k", "function")
