@@ -111,10 +111,11 @@ class ProgramCounters:
         """Returns the allocator's own numbers, as ``torch.cuda.memory_stats`` names them."""
         return {".".join(path): number for path, number in self._numbers(device).items()}
 
-    def lower_peaks(self, device: int) -> None:
-        """Resets the allocator's peaks; those of the program stay."""
-        found, numbers = self._device(device), self._numbers(device)
+    def lower_peaks(self, device: int, numbers: _Numbers | None = None) -> None:
+        """Resets the allocator's peaks; those of the program stay. ``numbers`` are the present."""
+        found = self._device(device)
         if not found.is_ours:
+            numbers = numbers or self._numbers(device)
             kept = {path: found.number(path, numbers) for path in numbers if path[-1] == _PEAK}
             found.peaks.update(kept)
         before, found.is_ours = found.is_ours, True
@@ -128,7 +129,7 @@ class ProgramCounters:
         """Hides what its body allocates and frees; the cache is empty before and after it."""
         self._device(device)
         self.give_back()
-        with self._hidden(device):
+        with self._hidden(device, self._numbers(device)):
             yield
             self._kept[_EMPTY]()
 
@@ -160,9 +161,8 @@ class ProgramCounters:
         found, before = self._device(device), self._numbers(device)
         levels = {path: found.number(path, before) for path in before if _is_segments(path)}
         found.forget_cache(before, freed=False)
-        with self._hidden(device):
+        with self._hidden(device, before) as after:
             yield
-        after = self._numbers(device)
         found.hidden.update({path: before[path] - after[path] for path in levels})
         found.cached = Counter(levels)
         found.given_back = Counter(
@@ -170,21 +170,25 @@ class ProgramCounters:
         )
 
     @contextmanager
-    def _hidden(self, device: int) -> Iterator[None]:
-        self.lower_peaks(device)
-        found, before = self._device(device), self._numbers(device)
+    def _hidden(self, device: int, before: _Numbers) -> Iterator[_Numbers]:
+        """Hides what its body does; gives the numbers that are there after it, from then on."""
+        after: dict[_Path, int] = {}
+        found = self._device(device)
+        self.lower_peaks(device, before)
         found.is_ours = True
         try:
-            yield
+            yield after
         finally:
-            found.hidden.update(_rise(before, self._numbers(device)))
+            after.update(self._numbers(device))
+            found.hidden.update(_rise(before, after))
             self.lower_peaks(device)
             found.is_ours = False
 
     def _empty_cache(self) -> None:
         for device, found in [*self._devices.items()]:
-            self.lower_peaks(device)
-            found.forget_cache(self._numbers(device), freed=True)
+            numbers = self._numbers(device)
+            self.lower_peaks(device, numbers)
+            found.forget_cache(numbers, freed=True)
         self._kept[_EMPTY]()
 
     def _clear_workspaces(self) -> None:

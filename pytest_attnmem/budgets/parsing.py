@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from ..errors import BudgetError
 from ..formulas.exact_arithmetic import MAX_BITS
@@ -108,6 +108,12 @@ def memory_budget(
     )
 
 
+_SIGNATURE: Final = inspect.signature(memory_budget)
+_OPTIONS: Final = tuple(
+    name for name, one in _SIGNATURE.parameters.items() if one.kind is one.KEYWORD_ONLY
+)
+
+
 def parse(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> BudgetSpec:
     """Returns the budget that the arguments of a marker describe.
 
@@ -115,7 +121,7 @@ def parse(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> BudgetSpec
         BudgetError, FormulaError, SizeError: an argument cannot be read.
     """
     try:
-        inspect.signature(memory_budget).bind(*arguments, **keywords)
+        _SIGNATURE.bind(*arguments, **keywords)
     except TypeError as error:
         raise BudgetError(f"expected one limit and keywords: {error}") from error
     return memory_budget(*arguments, **keywords)
@@ -233,14 +239,9 @@ def _check_names(symbols: Mapping[str, object], limits: Mapping[str, Limit]) -> 
     if any(limit.reads_all for limit in limits.values()):
         return
     read = _KNOWN.union(*(limit.symbols for limit in limits.values()))
-    options = [
-        parameter.name
-        for parameter in inspect.signature(memory_budget).parameters.values()
-        if parameter.kind is parameter.KEYWORD_ONLY
-    ]
     for name in symbols:
         if name not in read:
             raise BudgetError(
                 f"unknown keyword {shown(name)}: the limit reads no such symbol, and the options"
-                f" are limit, {', '.join(options)}{did_you_mean(name, {*options, *read})}"
+                f" are limit, {', '.join(_OPTIONS)}{did_you_mean(name, {*_OPTIONS, *read})}"
             )
