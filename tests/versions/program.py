@@ -63,6 +63,16 @@ def values():
     return [known((a @ a.T).sum().item(), 83)]
 
 
+def modes():
+    """The operations that a dispatch mode of PyTorch's counts, and the value and bytes under it."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    a = torch.arange(6.0, device="cuda").reshape(2, 3)
+    with FlopCounterMode(display=False) as counter:
+        value = (a @ a.T).sum().item()
+    return [known(value, 83), known(counter.get_total_flops(), 24)]
+
+
 def triton():
     """The bytes of a kernel of Triton's."""
     return [measured(lambda: doubled(torch.ones(1000, device="cuda")))]

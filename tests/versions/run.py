@@ -33,6 +33,7 @@ PARTS = {
     "starts": "starts",
     "eager": "eager",
     "values": "values",
+    "modes": "under a dispatch mode",
     "triton": "Triton",
     "values_after_triton": "values after it",
     "compiled": "compiled",

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import torch
 
+from ...torch_releases import minor_version
 from .jit import NUMBERS
 
 #: PyTorch's operators outside aten that launch a kernel of their own, and have one on the CPU.
@@ -69,10 +70,11 @@ def without_values() -> Iterator[str]:
 def note_operators(library: Any, noted: Callable[..., Any], key: str) -> list[Any]:
     """Makes every operator come to ``noted(keys, operator, …)`` at a dispatch key.
 
-    Returns what the caller keeps for as long. PyTorch before 2.5 has no fallback in Python, so the
-    operators of aten and c10d come one by one; others go on below.
+    Returns what the caller keeps for as long. Before 2.13, PyTorch (python_dispatch.cpp) finds no
+    fallback of Python while a ``TorchDispatchMode`` is active, so the operators of aten and c10d
+    come one by one; others go on below.
     """
-    if hasattr(library, "fallback"):
+    if minor_version(torch.__version__) >= (2, 13):
         library.fallback(noted, key, with_keyset=True)
         return [library]
     library.m.fallback_fallthrough(key)
