@@ -34,7 +34,7 @@ def exclude(keys: Any) -> None:
         with torch._C._ExcludeDispatchKeyGuard(keys):
             return function(mode, *arguments)
 
-    FakeCopyMode.__torch_function__ = copied  # type: ignore[method-assign]
+    FakeCopyMode.__torch_function__ = copied  # type: ignore[assignment, method-assign]
     FakeTensorMode.__enter__ = entered  # type: ignore[method-assign]
     FakeTensorMode.__exit__ = left  # type: ignore[method-assign]
 
