@@ -66,11 +66,11 @@ def test_the_shape_of_the_tables(scripts):
                 assert isinstance(value, exact if table.unit == "B" else (int, Decimal))
 
 
-def test_at_least_a_thousand_numbers_of_eighteen_sources_are_compared(scripts):
+def test_at_least_1300_numbers_of_nineteen_sources_are_compared(scripts):
     page, _ = scripts
     found = [*page.shown()]
-    assert sum(len(one.numbers) for one in found) >= 1000
-    assert len({one.source.source for one in found}) >= 18
+    assert sum(len(one.numbers) for one in found) >= 1300
+    assert len({one.source.source for one in found}) >= 19
 
 
 @pytest.mark.parametrize(

@@ -92,3 +92,15 @@ answer(torch.cuda.max_memory_allocated() - before >= 256 * 256 * 4 + 2 * 256 * 6
        counts.device_reads())
 """
     assert noted(script) == (True, 0)
+
+
+def test_a_module_is_copied_to_fake_tensors(noted):
+    """As PyTorch 2.4 copies each module that it compiles; up to 2.8 no fake mode is active then."""
+    script = """
+import copy
+from torch._subclasses.fake_tensor import FakeCopyMode, FakeTensor, FakeTensorMode
+with FakeCopyMode(FakeTensorMode()):
+    copied = copy.deepcopy(torch.nn.Embedding(10, 8, device="cuda"))
+answer(isinstance(copied.weight, FakeTensor), noting().reads.unknown)
+"""
+    assert noted(script) == (True, [])

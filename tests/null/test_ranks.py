@@ -77,6 +77,23 @@ def test_stages_differ_and_objects_travel_from_an_earlier_rank(ranks):
     assert "attnmem: null:4xH100: 4 ranks, 4 run: at most" in done.stderr
 
 
+SCALAR = """
+import torch, torch.distributed as dist
+dist.init_process_group("nccl")
+torch.cuda.set_device(dist.get_rank())
+count = torch.tensor(7 + dist.get_rank(), device="cuda")
+dist.broadcast(count, src=0)
+print(count.item())
+"""
+
+
+def test_a_tensor_without_dimensions_travels(ranks, tmp_path):
+    script = tmp_path / "scalar.py"
+    script.write_text(SCALAR, "utf-8")
+    _, done = ranks(script, "--ranks", "2", "--rank", "all")
+    assert done.stdout == "7\n"  # the first rank prints
+
+
 #: Some of the programs that are recorded, of each kind.
 SOME = ("all_gather", "barrier", "parts gathered later", "parallel block", "FSDP2 in bfloat16")
 

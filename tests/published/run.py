@@ -1,10 +1,11 @@
 """Runs the programs of published numbers again, on null: ``make published``.
 
 ``python tests/published/run.py [--new] [SOURCE ...]`` runs some sources, or with ``--new`` their
-tables that have no result of what they say now. Each table has a version of torch,
-whose CUDA build is installed by uv in ``.venv-null-VERSION``, and maybe other packages, which go
-into a folder of ``.venv-published``. Results go to ``tests/data/published/SOURCE.json``, and
-``page.py`` makes docs/explanation/real-gpus.md of them.
+tables that have no result of what they say now. Each table has a version of torch, whose CUDA build
+is installed by uv in ``.venv-null-VERSION``, and maybe other packages, which go into a folder of
+``.venv-published``, or a checkout of the code that it runs: ``SUITES_MIRROR`` names a folder with
+clones, ``OWNER+NAME/repo``, for a machine that does not reach the repositories. Results go to
+``tests/data/published/SOURCE.json``, and ``page.py`` makes docs/explanation/real-gpus.md of them.
 
 A new source is a copy of a file of ``sources`` with its numbers as they stand there, and a program
 in ``programs`` that does the same work. What differs needs a ``reason``, and what cannot be run
@@ -42,21 +43,45 @@ def python_of(torch: str) -> Path:
     return python
 
 
-def packages_of(table: Table, python: Path) -> list[str]:
+def paths_of(table: Table, python: Path) -> list[str]:
+    """Returns folders of the packages and of the checkout that a table needs."""
+    return [folder for folder in (packages_of(table, python), checkout_of(table)) if folder]
+
+
+def checkout_of(table: Table) -> str:
+    """Returns the folder of a repository at one commit: a program may run code that is not here."""
+    repository, _, commit = table.checkout.partition("@")
+    name = repository.replace("/", "+")
+    folder = PACKAGES / f"{name}-{commit[:8]}"
+    if repository and not folder.exists():
+        mirror, clone = os.environ.get("SUITES_MIRROR"), PACKAGES / f"{name}.git"
+        if mirror:
+            clone = Path(mirror) / name / "repo"
+        elif not clone.exists():
+            url = f"https://github.com/{repository}"
+            run(["git", "clone", "--quiet", "--bare", "--filter=blob:none", url, str(clone)])
+        archive = ["git", f"--git-dir={clone}", "archive", commit]
+        packed = subprocess.run(archive, check=True, capture_output=True).stdout
+        folder.mkdir(parents=True)
+        run(["tar", "x", "-C", str(folder)], input=packed)
+    return str(folder) if repository else ""
+
+
+def packages_of(table: Table, python: Path) -> str:
     """Returns the folder of the packages that a table needs, without what they depend on."""
     if not table.requirements:
-        return []
+        return ""
     name = re.sub(r"[^\w.-]+", "-", "+".join([table.rerun, *table.requirements]))
     folder = PACKAGES / name
     if not folder.exists():
         install = ["uv", "pip", "install", "--quiet", "--no-deps", "--python", str(python)]
         run([*install, "--target", str(folder), *table.requirements])
-    return [str(folder)]
+    return str(folder)
 
 
-def run(command: list[str]) -> None:
+def run(command: list[str], **options: Any) -> None:
     """Runs a command, which must end well."""
-    subprocess.run(command, check=True)
+    subprocess.run(command, check=True, **options)
 
 
 def execute(python: Path, tables: list[Table], packages: list[str]) -> list[dict[str, Any] | str]:
@@ -66,6 +91,8 @@ def execute(python: Path, tables: list[Table], packages: list[str]) -> list[dict
         path = Path(folder) / "tasks.json"
         path.write_text(json.dumps([task for _, task in tasks], default=float), "utf-8")
         options = ["--device", tables[0].device, "--values-limit", "1e9"]
+        if tables[0].ranks:
+            options += ["--ranks", str(tables[0].ranks), "--rank", "0"]
         program = ["--", str(HERE / "execute.py"), str(path), folder]
         paths = [*packages, str(ROOT), os.environ.get("PYTHONPATH", "")]
         done = subprocess.run(
@@ -99,8 +126,7 @@ def groups(tables: list[Table]) -> list[list[Table]]:
     """Returns the tables that one environment and one device run, together."""
     found: dict[str, list[Table]] = {}
     for table in tables:
-        where = table.device, table.rerun, table.requirements, sorted(table.environment.items())
-        found.setdefault(repr(where), []).append(table)
+        found.setdefault(json.dumps(table.where(), sort_keys=True), []).append(table)
     return [*found.values()]
 
 
@@ -120,7 +146,7 @@ def main(words: list[str]) -> None:
         ]
         for tables in groups(wanted):
             python = python_of(tables[0].rerun)
-            answers = execute(python, tables, packages_of(tables[0], python))
+            answers = execute(python, tables, paths_of(tables[0], python))
             for table, answer in zip(tables, answers, strict=True):
                 if isinstance(answer, str):
                     print(f"{name}: {table.what}: {answer}", flush=True)

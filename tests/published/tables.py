@@ -57,6 +57,10 @@ class Table:
     arguments: dict[str, Any] = field(default_factory=dict)
     requirements: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
+    #: ``owner/repository@commit``, whose code the program runs.
+    checkout: str = ""
+    #: The first rank runs of a world of so many, by ``--ranks``.
+    ranks: int = 0
     #: Why some numbers differ; or why none of them can be compared.
     reason: str = ""
     not_comparable: str = ""
@@ -78,10 +82,14 @@ class Table:
             {**task, "rows": part} for part in ([[row] for row in rows] if self.alone else [rows])
         ]
 
+    def where(self) -> list[Any]:
+        """Returns what the process of a table has; one process runs the tables that share it."""
+        other = [self.checkout, self.ranks] if self.checkout or self.ranks else []
+        return [self.device, self.rerun, self.requirements, self.environment, *other]
+
     def key(self) -> str:
         """Returns a name of what is run, and where: results of another run have another key."""
-        where = self.device, self.rerun, self.requirements, self.environment
-        text = json.dumps([self.tasks(), where], default=float, sort_keys=True)
+        text = json.dumps([self.tasks(), self.where()], default=float, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def compared(self, rows: list[list[Any]]) -> list[Pair]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeCopyMode, FakeTensorMode
 
 
 def exclude(keys: Any) -> None:
-    """Makes each fake mode exclude these dispatch keys while it is active."""
+    """Makes each fake mode exclude these dispatch keys while it is active, and copies to fake."""
     enter, leave = FakeTensorMode.__enter__, FakeTensorMode.__exit__
+    function = FakeCopyMode.__torch_function__
     guards: list[Any] = []
 
     def entered(mode: FakeTensorMode) -> Any:
@@ -29,6 +30,11 @@ def exclude(keys: Any) -> None:
         finally:
             guards.pop().__exit__(None, None, None)
 
+    def copied(mode: FakeCopyMode, *arguments: Any) -> Any:
+        with torch._C._ExcludeDispatchKeyGuard(keys):
+            return function(mode, *arguments)
+
+    FakeCopyMode.__torch_function__ = copied  # type: ignore[assignment, method-assign]
     FakeTensorMode.__enter__ = entered  # type: ignore[method-assign]
     FakeTensorMode.__exit__ = left  # type: ignore[method-assign]
 

@@ -33,7 +33,7 @@ class Mail:
         path = self._next(between)
         if path is not None:
             part = path.with_suffix(f".{os.getpid()}")
-            part.write_bytes(bytes(values.contiguous().view(torch.uint8).reshape(-1).tolist()))
+            part.write_bytes(bytes(values.reshape(-1).view(torch.uint8).tolist()))
             part.rename(path)
 
     def take(self, between: str, sender: int, like: torch.Tensor) -> torch.Tensor | None:

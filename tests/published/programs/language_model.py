@@ -113,13 +113,12 @@ class Attention(nn.Module):
         )
         self.rotary = rotary
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Returns the output; names live on as long as the course's do."""
+    def forward(self, x: Tensor, positions: Tensor | None = None) -> Tensor:
+        """Returns the output; names live on as long as the course's do, and die in that order."""
         *batch, length, _ = x.size()
         q, k, v = self.q_proj(x), self.k_proj(x), self.v_proj(x)
         q, k, v = (t.unflatten(-1, (self.heads, -1)).transpose(-3, -2) for t in (q, k, v))
         ones = [1] * len(batch)
-        positions = None
         if self.rotary.year == 2025:
             positions = torch.arange(length, device=x.device).view(*ones, length)
             positions = positions.unsqueeze(-2)
@@ -184,7 +183,9 @@ class Model(nn.Module):
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Returns logits ``[B, N, vocabulary]``."""
-        x = self.token_embeddings(tokens)
+        embedded = x = self.token_embeddings(tokens)
+        if self.rotary.year == 2025:
+            del embedded  # the release of 2026 keeps its name
         for layer in self.layers:
             x = layer(x)
         x = self.ln_final(x)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -168,9 +169,10 @@ def mlp(
 
 
 def half_turned(x: Tensor) -> Tensor:
-    """Returns the halves of the last dimension, exchanged."""
+    """Returns the halves of the last dimension, exchanged; backward goes by their order here."""
     half = x.shape[-1] // 2
-    return torch.cat((-x[..., half:], x[..., :half]), dim=-1)
+    first, second = x[..., :half], x[..., half:]
+    return torch.cat((-second, first), dim=-1)
 
 
 def turned(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
@@ -194,6 +196,14 @@ def frequencies(head: int, T: int) -> Tensor:
 KEPT: list[Tensor] = []
 
 
+def as_complex(q: Tensor, k: Tensor, turns: Tensor) -> tuple[Tensor, Tensor]:
+    """Returns queries and keys with rotary embeddings, ``[1, T, heads, d]``, as Llama 4 does."""
+    wide = [torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2)) for x in (q, k)]
+    first = torch.view_as_real(wide[0] * turns[:, :, None, :]).flatten(3)
+    second = torch.view_as_real(wide[1] * turns[:, :, None, :]).flatten(3)
+    return first.type_as(q), second.type_as(k)
+
+
 def rope(
     provider: str,
     hidden_size: int,
@@ -201,51 +211,32 @@ def rope(
     num_q_heads: int,
     num_kv_heads: int,
     dtype: torch.dtype,
+    *,
+    llama: int = 3,
 ) -> Benchmark:
-    """Rotary embeddings of Llama, ``[1, heads, T, d]``."""
+    """Rotary embeddings of Llama, ``[1, heads, T, d]``, or of Llama 4."""
     KEPT.clear()
     head = hidden_size // num_q_heads
-    q = randn(1, seq_len, num_q_heads, head, grad=True, dtype=dtype).transpose(1, 2)
-    k = randn(1, seq_len, num_kv_heads, head, grad=True, dtype=dtype).transpose(1, 2)
-    gradients = torch.randn_like(q), torch.randn_like(k)
+    q, k = (
+        randn(1, seq_len, heads, head, grad=True, dtype=dtype)
+        for heads in (num_q_heads, num_kv_heads)
+    )
+    if llama == 3:
+        q, k = q.transpose(1, 2), k.transpose(1, 2)
+    gradients = (q, k), (torch.randn_like(q), torch.randn_like(k))
     angles = frequencies(head, seq_len)
+    if llama == 4:
+        turns = torch.polar(torch.ones_like(angles), angles)
+        kernel = as_complex if provider in PLAIN else ops("llama4_rope", "LigerLlama4RopeFunction")
+        del angles
+        return lambda: kernel(q, k, turns), gradients
     both = torch.cat((angles, angles), dim=-1)
     cos, sin = both.cos().to(dtype), both.sin().to(dtype)
     del angles, both
     if provider in PLAIN:
-        return lambda: turned(q, k, cos, sin), ((q, k), gradients)
+        return lambda: turned(q, k, cos, sin), gradients
     kernel = ops("rope", "LigerRopeFunction")
-    return lambda: kernel(q, k, cos, sin, KEPT[-1], 1), ((q, k), gradients)
-
-
-def llama4_rope(
-    provider: str,
-    hidden_size: int,
-    seq_len: int,
-    num_q_heads: int,
-    num_kv_heads: int,
-    dtype: torch.dtype,
-) -> Benchmark:
-    """Rotary embeddings as complex numbers, ``[1, T, heads, d]``."""
-    KEPT.clear()
-    head = hidden_size // num_q_heads
-    q = randn(1, seq_len, num_q_heads, head, grad=True, dtype=dtype)
-    k = randn(1, seq_len, num_kv_heads, head, grad=True, dtype=dtype)
-    gradients = torch.randn_like(q), torch.randn_like(k)
-    angles = frequencies(head, seq_len)
-    turns = torch.polar(torch.ones_like(angles), angles)
-    del angles
-    if provider not in PLAIN:
-        kernel = ops("llama4_rope", "LigerLlama4RopeFunction")
-        return lambda: kernel(q, k, turns), ((q, k), gradients)
-
-    def plain() -> tuple[Tensor, Tensor]:
-        wide = [torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2)) for x in (q, k)]
-        first = torch.view_as_real(wide[0] * turns[:, :, None, :]).flatten(3)
-        second = torch.view_as_real(wide[1] * turns[:, :, None, :]).flatten(3)
-        return first.type_as(q), second.type_as(k)
-
-    return plain, ((q, k), gradients)
+    return lambda: kernel(q, k, cos, sin, KEPT[-1], 1), gradients
 
 
 def cross_entropy(provider: str, B: int, T: int, V: int) -> Benchmark:
@@ -528,7 +519,7 @@ BENCHMARKS: dict[str, Callable[..., Benchmark]] = {
     "tiled_geglu": mlp,
     "tiled_swiglu": mlp,
     "rope": rope,
-    "llama4_rope": llama4_rope,
+    "llama4_rope": partial(rope, llama=4),
     "cross_entropy": cross_entropy,
     "fused_linear_cross_entropy": fused_linear_cross_entropy,
     "kl_div": kl_div,

@@ -53,3 +53,17 @@ def workspace(kind: str, left: list[int], right: list[int], dtype: str) -> Numbe
     gc.collect()
     cuda.empty_cache()
     return found
+
+
+def torch_attention(n: int, backend: str) -> dict[str, int]:
+    """Peak of one of PyTorch's attentions; that of products ran before it and left a workspace."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    q, k, v = (torch.randn(1, 8, n, 64, device="cuda", dtype=torch.half) for _ in range(3))
+    for name in ("MATH", backend):
+        cuda.empty_cache()
+        cuda.reset_peak_memory_stats()
+        with sdpa_kernel(getattr(SDPBackend, name)):
+            for _ in range(2):
+                F.scaled_dot_product_attention(q, k, v, is_causal=True)
+    return {"peak": cuda.max_memory_allocated()}
