@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..budgets.tolerance import Tolerance
+from ..commits.warm_process import Row, Sample
 from ..errors import AttnMemError
 from ..report.record import Record
 from .search import State
-from .warm_process import Row, Sample
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,11 @@ from typing import Any, Final
 from ..backends.registry import BACKENDS, check_name
 from ..bisection.bisection import Bisection, Culprit, Result
 from ..bisection.criterion import named
-from ..bisection.history import Commit, History
 from ..bisection.search import State
-from ..bisection.warm_process import warm_process
-from ..bisection.worktree import fixed_tests, worktree
 from ..budgets.tolerance import parse_tolerance
+from ..commits.commit_files import commit_files, fixed_tests
+from ..commits.repository import Commit, Repository
+from ..commits.warm_process import warm_process
 from ..errors import AttnMemError
 from ..report import held_changes
 from ..units import excerpt, format_distinct
@@ -84,24 +84,24 @@ def execute(arguments: Namespace) -> int:
     if find_spec("torch") is None:
         raise AttnMemError("needs torch, which is not installed; pip install torch")
     here = Path.cwd()
-    history = History(here)
-    good, bad = history.ends(arguments.range)
-    tests = [_relative(word, history.root) for word in arguments.tests]
-    fixed = fixed_tests(history, arguments.tests_from, bad, tests)
+    repository = Repository(here)
+    good, bad = repository.ends(arguments.range)
+    tests = [_relative(word, repository.root) for word in arguments.tests]
+    fixed = fixed_tests(repository, arguments.tests_from, bad, tests)
     with (
         progress("starting the process that runs the tests") as show,
-        worktree(history, fixed) as files,
+        commit_files(repository, fixed) as files,
         warm_process(
-            history.root, files.path, history.folder, arguments.backend, arguments.timeout
+            repository.root, files.path, repository.folder, arguments.backend, arguments.timeout
         ) as process,
     ):
-        found = Bisection(history, files, process, tests, show).run(
+        found = Bisection(repository, files, process, tests, show).run(
             good, bad, grew=arguments.grew, tolerance=tolerance, every=arguments.all
         )
     if arguments.json:
         print(json.dumps(to_dict(found), indent=1, ensure_ascii=False))
     else:
-        print("\n".join([*render(found, arguments.all), *_uncommitted(history)]))
+        print("\n".join([*render(found, arguments.all), *_uncommitted(repository)]))
     return 0 if len(found.found.candidates) == 1 else 1
 
 
@@ -113,8 +113,8 @@ def _relative(word: str, root: Path) -> str:
     return word
 
 
-def _uncommitted(history: History) -> Iterator[str]:
-    if number := history.changed_files():
+def _uncommitted(repository: Repository) -> Iterator[str]:
+    if number := repository.changed_files():
         files = "1 file has" if number == 1 else f"{number} files have"
         yield f"{files} changes that are in no commit, which were not measured"
 

@@ -9,7 +9,7 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.bisection.repositories import Step, git, repository
+from tests.commits.repositories import Step, git, repository
 from tests.snapshots.recorded import snapshot, write
 
 ATTENTION = '''import torch

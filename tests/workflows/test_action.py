@@ -13,8 +13,8 @@ import yaml
 
 from pytest_attnmem.measurement.held import Held
 
-from ..bisection.repositories import Step, commits, repository
 from ..cli.sessions import ROW, write
+from ..commits.repositories import Step, commits, repository
 
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_attnmem.bisection.history import Commit, History
+from pytest_attnmem.commits.repository import Commit, Repository
 from pytest_attnmem.errors import AttnMemError
 
 from .repositories import Step, commits, git, repository
@@ -27,27 +27,29 @@ def folder(tmp_path_factory):
 
 
 def test_the_ends_are_resolved_and_the_chain_follows_first_parents(folder):
-    history, known = History(folder / "sub"), commits(folder)
-    assert history.root == folder.resolve()
-    assert history.folder == "sub"
-    assert history.ends(f"{known[0]}..") == (known[0], known[5])
-    assert history.chain(known[0], known[5]) == [known[n] for n in (0, 1, 2, 5)]
-    assert history.chain(known[3], known[5]) == [known[n] for n in (3, 4, 5)]
-    assert history.parents(known[5]) == [known[2], known[4]]
-    assert history.merge_base(known[2], known[4]) == known[1]
-    assert history.describe([known[3]]) == {known[3]: Commit(known[3], "Grace", "2023-11-15", "3")}
-    assert history.describe([known[3]])[known[3]].short == known[3][:10]
+    repository, known = Repository(folder / "sub"), commits(folder)
+    assert repository.root == folder.resolve()
+    assert repository.folder == "sub"
+    assert repository.ends(f"{known[0]}..") == (known[0], known[5])
+    assert repository.chain(known[0], known[5]) == [known[n] for n in (0, 1, 2, 5)]
+    assert repository.chain(known[3], known[5]) == [known[n] for n in (3, 4, 5)]
+    assert repository.parents(known[5]) == [known[2], known[4]]
+    assert repository.merge_base(known[2], known[4]) == known[1]
+    assert repository.describe([known[3]]) == {
+        known[3]: Commit(known[3], "Grace", "2023-11-15", "3")
+    }
+    assert repository.describe([known[3]])[known[3]].short == known[3][:10]
 
 
 def test_paths_are_those_of_the_commit(folder):
-    history, known = History(folder / "sub"), commits(folder)
-    assert history.path_from_root("b.py") == "sub/b.py"
-    assert history.path_from_root("../a.py") == "a.py"
-    assert history.path_from_root("../../x.py") == ""
-    assert history.has(known[0], "sub/b.py")
-    assert history.has(known[0], ".")
-    assert not history.has(known[0], "c.py")
-    assert history.changed_files() == 0
+    repository, known = Repository(folder / "sub"), commits(folder)
+    assert repository.path_from_root("b.py") == "sub/b.py"
+    assert repository.path_from_root("../a.py") == "a.py"
+    assert repository.path_from_root("../../x.py") == ""
+    assert repository.has(known[0], "sub/b.py")
+    assert repository.has(known[0], ".")
+    assert not repository.has(known[0], "c.py")
+    assert repository.changed_files() == 0
 
 
 @pytest.mark.parametrize(
@@ -74,15 +76,15 @@ def test_paths_are_those_of_the_commit(folder):
 )
 def test_wrong_ends_are_refused(folder, text, message):
     known = [sha[:10] for sha in commits(folder)]
-    history = History(folder)
+    repository = Repository(folder)
     with pytest.raises(AttnMemError) as error:
-        history.ends(text.format(*known))
-    assert str(error.value) == message.format(*known, root=history.root)
+        repository.ends(text.format(*known))
+    assert str(error.value) == message.format(*known, root=repository.root)
 
 
 def test_a_folder_outside_of_a_repository_is_refused(tmp_path):
     with pytest.raises(AttnMemError) as error:
-        History(tmp_path)
+        Repository(tmp_path)
     assert str(error.value) == (
         f"{tmp_path} is in no git repository; run this in the repository of the tests"
     )
@@ -91,4 +93,4 @@ def test_a_folder_outside_of_a_repository_is_refused(tmp_path):
 def test_git_itself_may_be_missing(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(AttnMemError, match=r"^cannot run git: No such file or directory; install"):
-        History(tmp_path)
+        Repository(tmp_path)
