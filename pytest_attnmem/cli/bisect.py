@@ -12,12 +12,11 @@ from typing import Any, Final
 
 from ..backends.registry import BACKENDS, check_name
 from ..bisection.bisection import Bisection, Culprit, Result
-from ..bisection.criterion import named
 from ..bisection.search import State
 from ..budgets.tolerance import parse_tolerance
 from ..commits.commit_files import commit_files, fixed_tests
 from ..commits.repository import Commit, Repository
-from ..commits.warm_process import warm_process
+from ..commits.warm_process import named, warm_process
 from ..errors import AttnMemError
 from ..report import held_changes
 from ..units import excerpt, format_distinct
@@ -86,7 +85,7 @@ def execute(arguments: Namespace) -> int:
     here = Path.cwd()
     repository = Repository(here)
     good, bad = repository.ends(arguments.range)
-    tests = [_relative(word, repository.root) for word in arguments.tests]
+    tests = [relative_to_here(word, repository.root) for word in arguments.tests]
     fixed = fixed_tests(repository, arguments.tests_from, bad, tests)
     with (
         progress("starting the process that runs the tests") as show,
@@ -101,11 +100,11 @@ def execute(arguments: Namespace) -> int:
     if arguments.json:
         print(json.dumps(to_dict(found), indent=1, ensure_ascii=False))
     else:
-        print("\n".join([*render(found, arguments.all), *_uncommitted(repository)]))
+        print("\n".join([*render(found, arguments.all), *uncommitted(repository)]))
     return 0 if len(found.found.candidates) == 1 else 1
 
 
-def _relative(word: str, root: Path) -> str:
+def relative_to_here(word: str, root: Path) -> str:
     """Returns a path below the repository relative to the working directory."""
     path = Path(word.partition("::")[0])
     if path.is_absolute() and path.resolve().is_relative_to(root):
@@ -113,7 +112,8 @@ def _relative(word: str, root: Path) -> str:
     return word
 
 
-def _uncommitted(repository: Repository) -> Iterator[str]:
+def uncommitted(repository: Repository) -> Iterator[str]:
+    """Yields a line if files have changes that are in no commit."""
     if number := repository.changed_files():
         files = "1 file has" if number == 1 else f"{number} files have"
         yield f"{files} changes that are in no commit, which were not measured"

@@ -107,14 +107,14 @@ def commit_files(
         yield CommitFiles(repository, Path(folder).resolve(), tests, only)
 
 
-def fixed_tests(repository: Repository, source: str, bad: str, words: Sequence[str]) -> FixedTests:
+def fixed_tests(repository: Repository, source: str, end: str, words: Sequence[str]) -> FixedTests:
     """Returns the tests that a user takes from elsewhere.
 
     Args:
         repository: the repository; words are relative to the folder that it was found from.
-        source: ``each`` for each commit's own tests, ``bad`` for those of the bad end, a commit,
-            or a folder, which starts with ``.`` or is absolute.
-        bad: the hash of the bad end.
+        source: ``each`` for each commit's own tests, ``bad`` or ``newest`` for those of the end,
+            a commit, or a folder, which starts with ``.`` or is absolute.
+        end: the hash of the bad or newest end.
         words: pytest's arguments, of which those that exist there are tests.
 
     Raises:
@@ -129,7 +129,7 @@ def fixed_tests(repository: Repository, source: str, bad: str, words: Sequence[s
         found = [file for file in files if paths[file] and there[file].exists()]
         made = FixedTests(tuple(paths[f] for f in found), "", tuple(there[f] for f in found))
     else:
-        commit = bad if source == "bad" else repository.resolved(source)
+        commit = end if source in ("bad", "newest") else repository.resolved(source)
         found = [file for file in files if paths[file] and repository.has(commit, paths[file])]
         made = FixedTests(tuple(paths[file] for file in found), commit)
     if not found:

@@ -18,7 +18,7 @@ E   ModuleNotFoundError: No module named 'absent'
 
 def report(longrepr, outcome="failed"):
     return SimpleNamespace(
-        longrepr=longrepr, failed=outcome == "failed", skipped=outcome == "skipped"
+        nodeid="t", longrepr=longrepr, failed=outcome == "failed", skipped=outcome == "skipped"
     )
 
 
