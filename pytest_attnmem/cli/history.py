@@ -205,6 +205,10 @@ def _ends(text: str, repository: Repository) -> tuple[str, str]:
 
 def _setting(arguments: Namespace, repository: Repository, end: str, folder: Path) -> Setting:
     words = [relative_to_here(word, repository.root) for word in arguments.tests]
+    paths = {path: repository.path_from_root(path) for path in arguments.paths}
+    for path, inside in paths.items():
+        if not inside:
+            raise AttnMemError(f"--paths {path}: it is outside of {repository.root}")
     own = arguments.program
     fixed = FixedTests() if own else fixed_tests(repository, arguments.tests_from, end, words)
     return Setting(
@@ -214,7 +218,7 @@ def _setting(arguments: Namespace, repository: Repository, end: str, folder: Pat
         program(own, folder) if own else None,
         arguments.backend,
         arguments.timeout,
-        tuple(repository.path_from_root(path) for path in arguments.paths),
+        tuple(paths.values()),
         tuple(arguments.modules),
         tuple(arguments.stand_in),
     )

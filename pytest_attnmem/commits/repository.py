@@ -190,16 +190,15 @@ class Repository:
         lines = self.git("rev-list", *options, *words).splitlines()
         edges = [line.removeprefix("-").split() for line in lines]
         outside = {line[1:].split()[0] for line in lines if line.startswith("-")}
+        most = 1 if first_parent else None
         known = {words[0] for words in edges}
         found = [
-            Listed(sha, () if sha in outside else tuple(one for one in parents if one in known))
+            Listed(sha, tuple(one for one in parents[:most] if one in known))
             for sha, *parents in edges
+            if sha not in outside
         ]
-        return sorted(found, key=lambda one: one.sha not in outside)
-
-    def touching(self, commit: str, paths: Sequence[str]) -> str:
-        """Returns the newest commit, this one or an earlier, that changes the paths."""
-        return self.git("rev-list", "-n", "1", commit, "--", *paths).strip()
+        first = dict.fromkeys(sha for one in found for sha in one.parents if sha in outside)
+        return [*map(Listed, first), *found]
 
     def trees(self, commits: Sequence[str], paths: Sequence[str]) -> dict[str, str]:
         """Returns what each commit has at the paths, as one text: equal texts, equal files.

@@ -90,6 +90,7 @@ def _sample(answer: Mapping[str, object]) -> Sample:
     rows: dict[Row, Record] = {}
     rootdir = str(answer["rootdir"])
     problems = _texts(answer.get("problems"))
+    by_test = {from_root(rootdir, test): text for test, text in problems.items()}
     for one in found:
         row = from_dict(one)
         row = replace(row, nodeid=from_root(rootdir, row.nodeid))
@@ -99,7 +100,7 @@ def _sample(answer: Mapping[str, object]) -> Sample:
                 rows[key] = row
         else:
             problem = problem or row.reason
-    by_test = {from_root(rootdir, test): text for test, text in problems.items()}
+            by_test.setdefault(row.nodeid, row.reason)
     return Sample(rows, problem, rootdir, by_test, _texts(answer.get("used")))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from collections import deque
@@ -54,6 +55,11 @@ class Worker:
         self._setting, self._files, self._stack = setting, files, stack
         self.is_closed = False
         self._process = self._started()
+
+    @property
+    def root(self) -> Path:
+        """Returns the folder of the files."""
+        return self._files.path
 
     def _started(self) -> WarmProcess:
         setting = self._setting
@@ -132,7 +138,7 @@ class Measurer:
                     sample = one.run(sha, *_PLAIN)
                     with self._lock:
                         if not one.is_closed:
-                            found = measured(sample, self._setting.program)
+                            found = measured(sample, self._setting.program, one.root)
                             self._kept.keep(tree, found, write=sample.ended)
             except Exception as error:  # the main thread raises it
                 errors.append(error)
@@ -192,9 +198,10 @@ class _Alone:
         return self.sample.rows[self.rows[name]] if name in self.rows else None
 
 
-def measured(sample: Sample, program: Program | None) -> Measured:
-    """Returns the bytes of each row, and why other tests have none."""
-    values, gaps = {}, {}
+def measured(sample: Sample, program: Program | None, root: Path) -> Measured:
+    """Returns the bytes of each row, and why other tests have none, without the folder's name."""
+    values: dict[str, int] = {}
+    gaps: dict[str, str] = {}
     for row, record in sample.rows.items():
         name = _name(row, program)
         error = sample.problems.get(record.nodeid, "")
@@ -210,6 +217,7 @@ def measured(sample: Sample, program: Program | None) -> Measured:
             gaps.setdefault(name, error)
     if sample.problem:
         gaps.setdefault("", sample.problem)
+    gaps = {name: why.replace(f"{root}{os.sep}", "") for name, why in gaps.items()}
     return Measured(values, gaps, sample.used)
 
 

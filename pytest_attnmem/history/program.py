@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import AttnMemError
-from ..units import excerpt
 
 #: Every function that is named is a test, and no setting of the repository counts.
 _SETTINGS = "[pytest]\npython_functions = *\naddopts =\n"
@@ -59,9 +58,7 @@ def program(path: Path, folder: Path) -> Program:
         if not any("fixture" in ast.unparse(one) for one in node.decorator_list)
     ]
     if not names:
-        raise AttnMemError(
-            f"--program: {excerpt(str(path))} has no public function; each one is a row"
-        )
+        raise AttnMemError(f"--program: {path} has no public function; each one is a row")
     copy = folder / path.name
     copy.write_text(text, "utf-8")
     folder.joinpath("pytest.ini").write_text(_SETTINGS, "utf-8")

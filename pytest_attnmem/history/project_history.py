@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
+from ..contents import contents
 from ..errors import AttnMemError
 from ..units import shown
 
@@ -148,9 +150,18 @@ def to_json(history: ProjectHistory) -> str:
     return "{" + ",\n".join(parts) + "}\n"
 
 
-def is_history(data: object) -> bool:
-    """Returns True if JSON values say that they are a history."""
-    return isinstance(data, dict) and data.get("kind") == "history"
+def read_history(path: Path) -> ProjectHistory | None:
+    """Returns the history in a file; None if the file has something else, or cannot be read.
+
+    Raises:
+        AttnMemError: it is of another version, or damaged.
+    """
+    try:
+        data = json.loads(contents(path))
+    except (OSError, ValueError):
+        return None
+    is_history = isinstance(data, dict) and data.get("kind") == "history"
+    return from_dict(data, str(path)) if is_history else None
 
 
 def from_dict(data: Mapping[str, Any], name: str) -> ProjectHistory:
@@ -183,42 +194,3 @@ def _step(data: Mapping[str, Any]) -> Step:
 def cause_from(data: Mapping[str, Any]) -> Cause:
     """Returns the cause of JSON values."""
     return Cause(**{**data, "tensors": tuple(TensorChange(**one) for one in data["tensors"])})
-
-
-def united(
-    histories: Sequence[ProjectHistory],
-) -> tuple[tuple[Point, ...], dict[tuple[str, ...], Cause]]:
-    """Returns the commits of several histories, and the causes by row and both hashes.
-
-    A commit that one of them measured is measured; its parents are those that any of them knows.
-    """
-    points: dict[str, Point] = {}
-    causes: dict[tuple[str, ...], Cause] = {}
-    for one in histories:
-        causes |= {
-            (step.row, step.parent, step.sha): step.cause
-            for step in one.steps
-            if step.cause is not None
-        }
-        for point in one.points:
-            known = points.get(point.sha)
-            if known is None or len(known.parents) < len(point.parents):
-                points[point.sha] = point
-    return tuple(_in_order(points)), causes
-
-
-def _in_order(points: Mapping[str, Point]) -> Iterable[Point]:
-    """Yields each commit after those that it follows."""
-    done: set[str] = set()
-    for first in points.values():
-        waiting = [first]
-        while waiting:
-            point = waiting[-1]
-            before = [points[sha] for sha in point.parents if sha in points and sha not in done]
-            if before:
-                waiting += before
-                continue
-            waiting.pop()
-            if point.sha not in done:
-                done.add(point.sha)
-                yield point

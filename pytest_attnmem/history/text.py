@@ -107,7 +107,8 @@ def fate(step: Step, history: ProjectHistory) -> str:
     elif step.delta > 0:
         told.append("still there")
     if step.gaps:
-        told.append(f"here or in one of {len(step.gaps)} before it that cannot be measured")
+        before = "the one" if len(step.gaps) == 1 else f"one of {len(step.gaps)}"
+        told.append(f"here or in {before} before it that cannot be measured")
     if step.cause is None:
         told.append("not confirmed")
     elif not step.is_confirmed:
@@ -141,13 +142,11 @@ def reasons(history: ProjectHistory) -> list[tuple[str, int]]:
 def row_gaps(history: ProjectHistory) -> list[tuple[str, str, int]]:
     """Returns why a row has no number where others have one, and at how many commits."""
     found: Counter[tuple[str, str]] = Counter()
+    rows = history.rows
     for point in history.points:
-        if point.measured.values:
-            found.update(
-                (row, point.measured.gap(row))
-                for row in history.rows
-                if row not in point.measured.values
-            )
+        known = point.measured.values
+        others = dict.fromkeys((*rows, *filter(None, point.measured.gaps)))
+        found.update((row, point.measured.gap(row)) for row in others if known and row not in known)
     return [(row, reason, count) for (row, reason), count in found.most_common()]
 
 

@@ -95,3 +95,31 @@ def test_tests_that_are_not_there_are_refused(folder, source, words, message):
     assert str(error.value) == (
         f"{message}; name the files of the tests after --, as in -- tests/test_memory.py"
     )
+
+
+def test_with_paths_no_other_files_are_there_but_the_tests(folder):
+    known = commits(folder)
+    tests = FixedTests(("tests/test_a.py",), known[2])
+    with commit_files(Repository(folder), tests, ["sub", "attn.py"]) as made:
+        made.check_out(known[0])
+        assert files(made.path) == {"attn.py": "0", "sub/gone.py": "0", "tests/test_a.py": "2"}
+        made.check_out(known[2])
+        assert files(made.path) == {"attn.py": "2", "tests/test_a.py": "2"}
+
+
+def test_the_users_settings_and_hooks_do_not_count(folder):
+    """A sparse checkout of the user's has other files; a hook or a filter would run."""
+    known = commits(folder)
+    git(folder, "sparse-checkout", "set", "tests")
+    git(folder, "config", "filter.lfs.smudge", "touch ran; cat")
+    git(folder, "config", "filter.lfs.required", "true")
+    for name in ("post-checkout", "post-index-change", "reference-transaction"):
+        hook = folder / ".git/hooks" / name
+        hook.parent.mkdir(exist_ok=True)
+        hook.write_text("#!/bin/sh\ntouch ran\n", "utf-8")
+        hook.chmod(0o755)
+    with commit_files(Repository(folder)) as made:
+        made.check_out(known[0])
+        assert files(made.path) == {"attn.py": "0", "sub/gone.py": "0"}
+        assert not [*made.path.parent.rglob("ran")]
+    assert not [*folder.rglob("ran")]

@@ -94,3 +94,47 @@ def test_git_itself_may_be_missing(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(AttnMemError, match=r"^cannot run git: No such file or directory; install"):
         Repository(tmp_path)
+
+
+def listed(folder, start, end, paths=(), *, first_parent=False):
+    known = commits(folder)
+    number = {sha: place for place, sha in enumerate(known)}
+    return [
+        (number[one.sha], *(number[sha] for sha in one.parents))
+        for one in Repository(folder).listed(
+            start and known[start], known[end], paths, first_parent=first_parent, since=""
+        )
+    ]
+
+
+def test_commits_are_listed_each_after_its_parents(folder):
+    assert sorted(listed(folder, 0, 5)) == [(0,), (1, 0), (2, 1), (3, 1), (4, 3), (5, 2, 4)]
+    assert listed(folder, 0, 5, first_parent=True) == [(0,), (1, 0), (2, 1), (5, 2)]
+    assert listed(folder, 0, 4, ["sub"]) == [(0,), (4, 0)]
+    assert listed(folder, 0, 5, ["sub"]) == [(0,)]  # the merge left out what the branch changed
+    places = [one[0] for one in listed(folder, 0, 5)]
+    assert places.index(2) < places.index(5) > places.index(4) > places.index(3)
+
+
+def test_what_comes_before_a_range_has_no_parents(folder):
+    assert sorted(listed(folder, 1, 5)) == [(1,), (2, 1), (3, 1), (4, 3), (5, 2, 4)]
+    # A branch that left before the range: its real start is there, and not that of the range.
+    assert (1,) in listed(folder, 2, 5)
+    assert (2,) in listed(folder, 2, 5)
+
+
+def test_equal_trees_are_equal_files(folder):
+    repository, known = Repository(folder), commits(folder)
+    whole = repository.trees(known[:3], ())
+    assert whole[known[0]] == whole[known[1]] != whole[known[2]]
+    some = repository.trees(known[:3], ("sub", "c.py"))
+    assert len({*some.values()}) == 1
+    assert repository.trees(known[:1], ("c.py",)) == {known[0]: ""}
+
+
+def test_a_bare_repository_is_read_too(folder, tmp_path):
+    git(tmp_path, "clone", "-q", "--bare", str(folder), "net.git")
+    repository = Repository(tmp_path / "net.git")
+    assert repository.root == (tmp_path / "net.git").resolve()
+    assert (repository.folder, repository.changed_files()) == (".", 0)
+    assert repository.ends("main~1..") == (commits(folder)[2], commits(folder)[5])
