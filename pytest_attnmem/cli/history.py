@@ -2,40 +2,27 @@
 
 from __future__ import annotations
 
-import platform
-import tempfile
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from hashlib import sha256
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from ..backends.registry import BACKENDS, check_name
 from ..budgets.tolerance import Tolerance, parse_tolerance
-from ..commits.commit_files import FixedTests, fixed_tests
-from ..commits.repository import Listed, Repository
+from ..commits.repository import Repository
 from ..errors import AttnMemError
-from ..history.kept_results import kept_results
-from ..history.measurer import Measurer, Setting
 from ..history.page import page
-from ..history.program import program
-from ..history.project_history import Point, ProjectHistory, Step, to_json
-from ..history.steps import find_steps, with_ends
+from ..history.project_history import ProjectHistory, Step, read_history, to_json
+from ..history.session_point import with_session
 from ..history.text import markdown, table
-from ..nulldevice.kept_build import user_cache
 from ..report import write
 from ..units import excerpt
-from .bisect import relative_to_here, uncommitted
+from .bisect import uncommitted
+from .history_measurement import measured_history
 from .output_path import check_output_path
 from .progress import progress
 
-#: Changes of these alone are no commits of the code.
-_NO_CODE: Final = tuple(
-    f":(top,exclude,glob){pattern}"
-    for pattern in ("**/*.md", "**/*.rst", "docs/**", ".github/**", "LICENSE*", ".gitignore")
-)
 _OUTPUTS: Final = ("json", "markdown", "html")
 
 
@@ -123,6 +110,19 @@ def add_arguments(parser: ArgumentParser) -> None:
         metavar="T",
         help="exit with 1 if a row grew by more in one step, such as 2%%+1MiB, and did not shrink",
     )
+    parser.add_argument(
+        "--from",
+        dest="file",
+        type=Path,
+        metavar="HISTORY",
+        help="show the JSON of a history, and measure nothing",
+    )
+    parser.add_argument(
+        "--add",
+        type=Path,
+        metavar="SESSION",
+        help="with --from: add the results of pytest --attnmem-json as those of HEAD",
+    )
     for name, what in zip(_OUTPUTS, ("JSON", "Markdown", "an HTML page"), strict=True):
         parser.add_argument(
             f"--{name}", metavar="PATH", help=f"write it as {what}; - prints it, not the table"
@@ -136,46 +136,37 @@ def execute(arguments: Namespace) -> int:
         AttnMemError: an option or a commit is wrong, or git fails.
     """
     limit = parse_tolerance(arguments.fail_on, "--fail-on") if arguments.fail_on else None
-    _check(arguments)
-    repository = Repository(Path.cwd())
-    with (
-        progress("reading the commits") as show,
-        tempfile.TemporaryDirectory(prefix="attnmem-") as folder,
-    ):
-        start, end = _ends(arguments.range, repository)
-        setting = _setting(arguments, repository, end, Path(folder).resolve())
-        listed = _listed(arguments, repository, start, end)
-        trees = repository.trees([one.sha for one in listed], setting.paths)
-        facts = _facts(arguments)
-        kept = kept_results(
-            user_cache() / "history",
-            [
-                *(setting.backend, facts["torch"], setting.words, setting.stand_ins, setting.paths),
-                *(setting.program and setting.program.digest, _tests(setting.tests, repository)),
-            ],
-        )
-        measurer = Measurer(setting, kept, show)
-        measured = measurer.measure(trees, arguments.jobs)
-        told = repository.describe([one.sha for one in listed])
-        points = tuple(
-            Point(
-                *(one.sha, one.parents),
-                *(told[one.sha].author, told[one.sha].date, told[one.sha].subject),
-                *(measured[one.sha], trees[one.sha]),
-            )
-            for one in listed
-        )
-        found = ProjectHistory(_name(repository), facts, points)
-        steps = find_steps(points, found.rows)
-        causes = measurer.causes(steps, trees)
-        steps = with_ends([replace(step, cause=causes[step]) for step in steps], points)
-    found = replace(found, steps=tuple(steps))
+    _check_outputs(arguments)
+    notes: list[str] = []
+    if arguments.file is not None or arguments.add is not None:
+        found = _from_files(arguments)
+    else:
+        _check(arguments)
+        repository = Repository(Path.cwd())
+        with progress("reading the commits") as show:
+            found, problem = measured_history(arguments, repository, show)
+        notes += uncommitted(repository)
+        notes += [f"results are not kept: {excerpt(problem, 200)}"] if problem else []
     _write(found, arguments)
     if "-" not in (arguments.json, arguments.markdown, arguments.html):
-        print("\n".join([*table(found), *uncommitted(repository)]))
-        if kept.problem:
-            print(f"results are not kept: {excerpt(kept.problem, 200)}")
-    return int(limit is not None and any(_is_worse(step, limit) for step in steps))
+        print("\n".join([*table(found), *notes]))
+    return int(limit is not None and any(_is_worse(step, limit) for step in found.steps))
+
+
+def _from_files(arguments: Namespace) -> ProjectHistory:
+    found = read_history(arguments.file) if arguments.file is not None else None
+    if arguments.add is not None:
+        return with_session(found, arguments.add, Repository(Path.cwd()))
+    if found is None:
+        raise AttnMemError(f"--from: {arguments.file} is not the JSON of a history")
+    return found
+
+
+def _check_outputs(arguments: Namespace) -> None:
+    for name in _OUTPUTS:
+        path = getattr(arguments, name)
+        if path not in (None, "-"):
+            check_output_path(name, path)
 
 
 def _check(arguments: Namespace) -> None:
@@ -184,100 +175,12 @@ def _check(arguments: Namespace) -> None:
         if not getattr(arguments, name) > 0:
             value = getattr(arguments, name)
             raise AttnMemError(f"--{name}: expected a number above 0, got {value:g}")
-    for name in _OUTPUTS:
-        path = getattr(arguments, name)
-        if path not in (None, "-"):
-            check_output_path(name, path)
     if arguments.program is None and not arguments.tests and arguments.tests_from != "each":
         raise AttnMemError(
             "expected tests after --, as in -- tests/test_memory.py, or --program FILE"
         )
     if find_spec("torch") is None:
         raise AttnMemError("needs torch, which is not installed; pip install torch")
-
-
-def _ends(text: str, repository: Repository) -> tuple[str, str]:
-    """Returns the hashes of both ends; the first is empty if all commits count."""
-    if ".." in text:
-        return repository.ends(text)
-    return "", repository.resolved(text)
-
-
-def _setting(arguments: Namespace, repository: Repository, end: str, folder: Path) -> Setting:
-    words = [relative_to_here(word, repository.root) for word in arguments.tests]
-    paths = {path: repository.path_from_root(path) for path in arguments.paths}
-    for path, inside in paths.items():
-        if not inside:
-            raise AttnMemError(f"--paths {path}: it is outside of {repository.root}")
-    own = arguments.program
-    fixed = FixedTests() if own else fixed_tests(repository, arguments.tests_from, end, words)
-    return Setting(
-        repository,
-        fixed,
-        tuple(words),
-        program(own, folder) if own else None,
-        arguments.backend,
-        arguments.timeout,
-        tuple(paths.values()),
-        tuple(arguments.modules),
-        tuple(arguments.stand_in),
-    )
-
-
-def _listed(arguments: Namespace, repository: Repository, start: str, end: str) -> Sequence[Listed]:
-    """Returns the commits to measure: those of this shard, and those that they follow."""
-    paths = [f":(top){repository.path_from_root(path)}" for path in arguments.paths] or _NO_CODE
-    every = arguments.every
-    listed = repository.listed(
-        start,
-        end,
-        paths,
-        first_parent=arguments.first_parent or every > 1,
-        since=arguments.since,
-    )
-    if every > 1:
-        some = [one.sha for one in listed][::-1][::every][::-1]
-        listed = [Listed(sha, tuple(some[n - 1 : n])) for n, sha in enumerate(some)]
-    if not listed:
-        raise AttnMemError(f"{arguments.range}: no commit changes the code there")
-    part, _, parts = arguments.shard.partition("/")
-    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
-        raise AttnMemError(f"--shard: expected a part such as 2/8, got {excerpt(arguments.shard)}")
-    first = len(listed) * (int(part) - 1) // int(parts)
-    mine = listed[first : len(listed) * int(part) // int(parts)]
-    own = {one.sha for one in mine}
-    before = {sha for one in mine for sha in one.parents} - own
-    return [*(Listed(one.sha) for one in listed[:first] if one.sha in before), *mine]
-
-
-def _tests(tests: FixedTests, repository: Repository) -> list[str]:
-    """Returns what fixed tests are known by."""
-    if tests.commit:
-        return [*tests.paths, repository.trees([tests.commit], tests.paths)[tests.commit]]
-    files = [
-        file
-        for path in tests.files
-        for file in ([path] if path.is_file() else sorted(path.rglob("*.*")))
-        if file.is_file() and "__pycache__" not in file.parts
-    ]
-    return [f"{file} {sha256(file.read_bytes()).hexdigest()}" for file in files]
-
-
-def _facts(arguments: Namespace) -> dict[str, str]:
-    import torch
-
-    tests = arguments.program.name if arguments.program else " ".join(arguments.tests)
-    return {
-        "backend": arguments.backend,
-        "torch": str(torch.__version__),
-        "python": platform.python_version(),
-        "tests": tests,
-    }
-
-
-def _name(repository: Repository) -> str:
-    root = repository.root
-    return (root.parent if root.name == ".git" else root).name.removesuffix(".git")
 
 
 def _write(found: ProjectHistory, arguments: Namespace) -> None:

@@ -94,6 +94,12 @@ class Repository:
         """
         return git("-C", str(self.path), *arguments, text=text)
 
+    @property
+    def name(self) -> str:
+        """Returns the name of the repository's folder, ``net`` of ``net.git`` too."""
+        root = self.root.parent if self.root.name == ".git" else self.root
+        return root.name.removesuffix(".git")
+
     def ends(self, text: str) -> tuple[str, str]:
         """Returns the hashes of ``good..bad``; an end that is left out is HEAD.
 

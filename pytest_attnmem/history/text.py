@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Final
 
 from ..units import common_unit, excerpt, format_distinct, format_in
@@ -46,19 +46,34 @@ def markdown(history: ProjectHistory) -> list[str]:
     return [*lines, *_gaps(history), *_notes(history)]
 
 
-_ALIGNED: Final = ("left", *["right"] * 5)
+_ALIGNED: Final = ("left", "left", *["right"] * 5)
 
 
 def rows(history: ProjectHistory) -> list[list[str]]:
-    """Returns the heads and a line for each row: first and last bytes, least, most, and steps."""
+    """Returns the heads and a line for each row: its line, first and last bytes, and steps."""
     lines = []
     for row in history.rows:
         sizes = [one.measured.values[row] for one in history.points if row in one.measured.values]
         unit = common_unit(sizes)
         steps = sum(step.row == row for step in history.steps)
         four = (sizes[0], sizes[-1], min(sizes), max(sizes))
-        lines.append([row, *(f"{format_in(size, unit)} {unit}" for size in four), str(steps)])
-    return [["row", "first", "last", "least", "most", "steps"], *lines]
+        texts = [f"{format_in(size, unit)} {unit}" for size in four]
+        lines.append([row, sparkline(sizes), *texts, str(steps)])
+    return [["row", "over commits", "first", "last", "least", "most", "steps"], *lines]
+
+
+def sparkline(sizes: Sequence[int]) -> str:
+    """Returns ``▁▁▅█▂``: the largest of each of up to twenty equal parts, from the least up."""
+    count = min(len(sizes), _WIDTH)
+    ends = [len(sizes) * part // count for part in range(count + 1)]
+    parts = [max(sizes[start:end]) for start, end in pairwise(ends)]
+    least, span = min(parts), max(parts) - min(parts)
+    last = len(_BARS) - 1
+    return "".join(_BARS[-(-(part - least) * last // span) if span else 0] for part in parts)
+
+
+_BARS: Final = "▁▂▃▄▅▆▇█"
+_WIDTH: Final = 20
 
 
 def summary(history: ProjectHistory) -> str:
