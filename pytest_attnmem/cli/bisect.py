@@ -33,8 +33,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = (
         "A commit is bad if a test is over its budget there and not at the good end; if there is no"
         " such test, if a test's peak is above that of the good end. Tests without a marker are"
-        " measured too. Commits are checked out in a temporary worktree; your own files are not"
-        " touched. Commits that cannot be measured are skipped and named."
+        " measured too. The files of a commit are in a folder of their own; your repository is only"
+        " read. Commits that cannot be measured are skipped and named."
     )
     parser.add_argument("range", metavar="GOOD..BAD", help="two commits, such as v1.2..HEAD")
     parser.add_argument(

@@ -69,6 +69,7 @@ def _a_model(folder: Path) -> None:
 PREPARED: Final[Mapping[str, Callable[[Path], None]]] = MappingProxyType(
     {
         "how-to/bisect.md": _history,
+        "how-to/history.md": _history,
         "how-to/diff.md": _two_of_each,
         "how-to/whole-models.md": _a_model,
     }
