@@ -112,7 +112,9 @@ def _last_line(longrepr: object) -> str:
     """Returns the error of a report: ``ModuleNotFoundError: No module named 'x'``."""
     crash = getattr(longrepr, "reprcrash", None)
     if crash is not None:
-        return str(crash.message).partition("\n")[0]
+        # A syntax error begins with its place, which is indented.
+        whole = [line for line in str(crash.message).splitlines() if line[:1].strip()]
+        return whole[0] if whole else ""
     lines = [line.strip() for line in str(longrepr).splitlines() if line.strip()]
     errors = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")]
     return (errors or lines or [""])[-1]

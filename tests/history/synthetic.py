@@ -1,6 +1,6 @@
 """A repository of every kind of commit that a history meets, and the steps that are in it.
 
-``python tests/history/synthetic.py BACKEND [COUNT]`` measures it with COUNT commits, each of them
+``python -m tests.history.synthetic BACKEND [COUNT]`` measures it with COUNT commits, each of them
 again alone in a new process, and says what it took.
 """
 
