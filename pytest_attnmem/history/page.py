@@ -21,16 +21,16 @@ from .text import (
 )
 
 #: The parts of the page, in their order; those of the other page, and its own.
-_STYLES = ("page", "chart", "history")
-_SCRIPTS = ("text", "chart", "theme", "history")
+STYLES = ("page", "chart", "history")
+SCRIPTS = ("text", "chart", "theme", "history")
 
 
 def page(history: ProjectHistory) -> str:
     """Returns the page, one file that loads nothing else; names and subjects are text in it."""
     return document(
         "history",
-        _STYLES,
-        _SCRIPTS,
+        STYLES,
+        SCRIPTS,
         _data(history),
         title=escape(history.name),
         rows=escape("\n".join(table(history))),

@@ -1,7 +1,8 @@
 """A repository of every kind of commit that a history meets, and the steps that are in it.
 
-``python -m tests.history.synthetic BACKEND [COUNT]`` measures it with COUNT commits, each of them
-again alone in a new process, and says what it took.
+``python -m tests.history.synthetic BACKEND COUNT ALONE`` measures it with COUNT commits, and ALONE of
+them again, each in a new process that nothing prepared, and says what it took. On the backend ``none`` the
+sessions are left out: git, the files and the list of results alone.
 """
 
 import json
@@ -11,10 +12,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
+from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.cli import main
+from pytest_attnmem.commits.warm_process import Sample
+from pytest_attnmem.history import measurer
+from pytest_attnmem.report.record import Record
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -165,32 +171,44 @@ def found_steps(data: dict[str, object], known: list[str]) -> Iterator[Expected]
         yield Expected(place[step["sha"]], step["row"], step["before"], step["after"])
 
 
-def run(backend: str, count: int) -> None:
-    """Measures the repository and every commit of it alone, and prints what it took."""
+class NoSession:
+    """Answers as a process does whose sessions take no time."""
+
+    def run(self, words, *options) -> Sample:
+        row = Record("t", outcome=Outcome.WITHIN, peak_bytes=4096, backend="cpu", device="cpu")
+        return Sample({("t", "", "peak"): row})
+
+
+def run(backend: str, count: int, again: int) -> None:
+    """Measures the repository, and each commit alone, and prints what it took."""
     os.environ["SYNTHETIC_DEVICE"] = "cpu" if backend == "cpu" else "cuda"
+    if backend == "none":
+        measurer.warm_process = lambda *places, **more: nullcontext(NoSession())  # type: ignore[attr-defined, assignment, misc]
     with tempfile.TemporaryDirectory() as made:
         os.environ["XDG_CACHE_HOME"] = made
         folder, expected = synthetic(Path(made) / "r", count)
         os.chdir(folder)
         path = Path(made) / "history.json"
-        words = ["--backend", backend, "--json", str(path), "--", "tests/test_net.py"]
-        assert main(["history", *words]) == 0
+        words = ["--backend", backend if backend != "none" else "cpu", "--json", str(path)]
+        assert main(["history", *words, "--", "tests/test_net.py"]) == 0
         data = json.loads(path.read_text("utf-8"))
         known = commits(folder)
         found = sorted(found_steps(data, known))
-        assert found == sorted(expected), (found, expected)
+        if backend != "none":
+            assert found == sorted(expected), (found, expected)
         used = resource.getrusage(resource.RUSAGE_SELF)
         children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        files = len(os.listdir("/proc/self/fd"))
-        print(f"{len(known)} commits on {backend}: {len(found)} steps, all found and none invented")
-        print(f"memory {used.ru_maxrss >> 10} MiB, {files} open files, children"
-              f" {children.ru_utime + children.ru_stime:.0f} s of CPU")  # fmt: skip
-        if count <= 100:
-            for point in data["points"]:
-                values = point["measured"]["values"]
-                assert alone(folder, point["sha"], backend) == values, point
-            print("each commit alone gives the same bytes")
+        print(
+            f"{len(known)} commits on {backend}: {len(found)} steps;"
+            f" {used.ru_maxrss >> 10} MiB here and {children.ru_maxrss >> 10} MiB in the largest"
+            f" child, {len(os.listdir('/proc/self/fd'))} open files, {used.ru_utime:.0f} s of"
+            f" processor time here and {children.ru_utime + children.ru_stime:.0f} s in children"
+        )
+        for point in data["points"][:again]:
+            values = point["measured"]["values"]
+            assert alone(folder, point["sha"], backend) == values, point
+        print(f"the first {again} commits, each alone, give the same bytes")
 
 
 if __name__ == "__main__":
-    run(sys.argv[1], int((sys.argv[2:] or ["60"])[0]))
+    run(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
