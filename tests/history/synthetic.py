@@ -1,8 +1,8 @@
 """A repository of every kind of commit that a history meets, and the steps that are in it.
 
-``python -m tests.history.synthetic BACKEND COUNT ALONE`` measures it with COUNT commits, and ALONE of
-them again, each in a new process that nothing prepared, and says what it took. On the backend ``none`` the
-sessions are left out: git, the files and the list of results alone.
+``python -m tests.history.synthetic BACKEND COUNT ALONE`` measures it with COUNT commits, and ALONE
+of them again, each in a new process that nothing prepared, and says what it took. On the backend
+``none`` the sessions are left out: git, the files and the list of results alone.
 """
 
 import json
