@@ -79,7 +79,7 @@ class Worker:
         try:
             self._files.check_out(commit)
         except AttnMemError as error:
-            return Sample(problem=str(error))
+            return Sample(problem=str(error), ended=False)
         words = self._setting.words
         if self._setting.program is not None:
             words = (*self._setting.program.words(rows), *words)

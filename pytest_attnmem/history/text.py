@@ -97,7 +97,8 @@ def _by_commit(history: ProjectHistory) -> Iterator[tuple[str, list[Step]]]:
 def head(sha: str, history: ProjectHistory) -> str:
     """Returns ``746aebe2a1 2021-07-18 Ada: Keep the scores``."""
     point = history.point(sha)
-    return f"{point.short} {point.date} {point.author}: {excerpt(point.subject, 100)}"
+    author, subject = excerpt(point.author, 40), excerpt(point.subject, 100)
+    return f"{point.short} {point.date} {author}: {subject}"
 
 
 def change(step: Step) -> str:

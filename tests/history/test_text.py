@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 
+import pytest
+
 from pytest_attnmem.history.project_history import Cause, Measured, TensorChange
 from pytest_attnmem.history.steps import find_steps, with_ends
-from pytest_attnmem.history.text import markdown, table
+from pytest_attnmem.history.text import markdown, sparkline, table
 
 from .histories import ROW, chain, history
 
@@ -25,9 +27,9 @@ def test_the_table_has_rows_steps_gaps_and_what_stood_in():
     assert table(made()) == [
         "net: 4 of 5 commits measured; simulated:H100, torch 2.13.0, t.py",
         "",
-        "row        first     last    least      most    steps",
-        "-------  -------  -------  -------  --------  -------",
-        "t.py::a  8.0 KiB  8.0 KiB  4.0 KiB  16.0 KiB        3",
+        "row      over commits      first     last    least      most    steps",
+        "-------  --------------  -------  -------  -------  --------  -------",
+        "t.py::a  ▄█▁▄            8.0 KiB  8.0 KiB  4.0 KiB  16.0 KiB        3",
         "",
         "1 2026-01-02 Ada: Keep *all* of it",
         "  t.py::a  8.0 KiB → 16.0 KiB (+8,192 B, +100.0 %); undone by 3 after 2 days",
@@ -50,6 +52,16 @@ def test_the_table_has_rows_steps_gaps_and_what_stood_in():
 
 def test_markdown_escapes_what_a_commit_says():
     lines = markdown(made())
-    assert "| t.py::a | 8.0 KiB | 8.0 KiB | 4.0 KiB | 16.0 KiB |       3 |" in lines
+    assert (
+        "| t.py::a | ▄█▁▄           | 8.0 KiB | 8.0 KiB | 4.0 KiB | 16.0 KiB |       3 |" in lines
+    )
     assert "**1 2026-01-02 Ada: Keep \\*all\\* of it**" in lines
     assert "    - `+8*N: one more`" in lines
+
+
+@pytest.mark.parametrize(
+    ("sizes", "line"),
+    [([5], "▁"), ([1, 1], "▁▁"), ([0, 1, 100], "▁▂█"), ([1] * 99 + [2], "▁" * 19 + "█")],
+)
+def test_a_line_has_the_largest_of_each_part(sizes, line):
+    assert sparkline(sizes) == line
