@@ -145,4 +145,5 @@ def _facts(arguments: Namespace) -> dict[str, str]:
         "torch": str(torch.__version__),
         "python": platform.python_version(),
         "tests": tests,
+        "commits": arguments.range,
     }

@@ -1,12 +1,14 @@
 """``attnmem history``: a program on a simulated device, its files, and wrong commands."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from pytest_attnmem.cli import main
 
 from ..commits.repositories import Step, commits, repository
+from .sessions import ROW, write
 
 PROGRAM = """
 import pytest, torch
@@ -90,3 +92,33 @@ def test_a_wrong_command_is_one_line(folder, capsys, arguments, message):
     assert out == ""
     assert err.startswith(f"attnmem history: {message}")
     assert err.count("\n") == 1
+
+
+def test_a_history_is_shown_again_and_a_session_added_as_head(folder, tmp_path, capsys):
+    kept, session = tmp_path / "kept.json", tmp_path / "session.json"
+    write(session, replace(ROW, peak_bytes=1024))
+    assert main(["history", "--add", str(session), "--json", str(kept)]) == 0
+    assert "net: 1 of 1 commits measured" in capsys.readouterr().out
+    write(session, replace(ROW, peak_bytes=2048))
+    assert main(["history", "--from", str(kept), "--add", str(session), "--json", str(kept)]) == 0
+    again = json.loads(kept.read_text("utf-8"))
+    assert [[*point["measured"]["values"].values()] for point in again["points"]] == [[2048]]
+    assert [point["sha"] for point in again["points"]] == [commits(folder)[-1]]
+    capsys.readouterr()
+    assert main(["history", "--from", str(kept), "--markdown", "-"]) == 0
+    assert capsys.readouterr().out.startswith("net: 1 of 1 commits measured")
+
+
+def test_files_that_are_no_histories_are_refused(folder, tmp_path, capsys):
+    kept, session = tmp_path / "kept.json", tmp_path / "session.json"
+    write(session, ROW)
+    assert main(["history", "--from", str(session)]) == 2
+    assert capsys.readouterr().err == (
+        f"attnmem history: --from: {session} is not the JSON of a history\n"
+    )
+    main(["history", "--add", str(session), "--json", str(kept)])
+    capsys.readouterr()
+    assert main(["merge", str(kept), str(session)]) == 2
+    assert capsys.readouterr().err == (
+        "attnmem merge: cannot merge histories with results of sessions\n"
+    )

@@ -92,7 +92,8 @@ def rows() -> Iterator[str]:
         link = f"[{library.name}](https://github.com/{library.repository})"
         each = one["cpu_s"] / max(one["commits"], 1)
         yield (
-            f"| {link} | {one['facts']['tests']}, {one['facts']['backend']} | {one['commits']} |"
+            f"| {link} | {one['facts']['tests']}, {one['facts']['backend']} |"
+            f" {_which(one)} |"
             f" {one['measured']} | {one['steps']} | {one['confirmed']} | {len(one['large'])} |"
             f" {each:.1f} |"
         )
@@ -108,6 +109,12 @@ def rows() -> Iterator[str]:
             yield "|---|---|---|---|---|"
             for step in one["large"]:
                 yield _line(library.repository, step, notes.get(library.name, {}))
+
+
+def _which(one: dict[str, Any]) -> str:
+    """Returns the number of commits; those of a part of the history are the newest ones."""
+    part = ".." in one["facts"].get("commits", "")
+    return f"the newest {one['commits']}" if part else str(one["commits"])
 
 
 def _line(repository: str, step: dict[str, Any], notes: dict[str, str]) -> str:
