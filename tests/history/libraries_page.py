@@ -127,7 +127,8 @@ def _line(repository: str, step: dict[str, Any], notes: dict[str, str]) -> str:
     cause = f"{note}<br>`{step['tensor']}`{held}" if note else f"`{step['tensor']}`{held}"
     grew = any(after > before for before, after, _ in step["rows"].values())
     if step["ended_by"]:
-        lasted = f"{step['days']} days, until {step['ended_by'][:7]}"
+        days = f"{step['days']} day{'' if step['days'] == 1 else 's'}"
+        lasted = f"{days}, until {step['ended_by'][:7]}"
     else:
         lasted = "still there" if grew else ""
     return f"| {link} | {_escaped(step['subject'])} | {changes} | {cause} | {lasted} |"
