@@ -30,7 +30,7 @@ endif
 # With bytecode, or each of the processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo figures docs test gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites pytorch-suite published order null-versions clean
+.PHONY: demo figures docs test gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites pytorch-suite published histories order null-versions clean
 .DELETE_ON_ERROR:
 
 # A regression as a user meets it; then all examples, with their table and their page. With one thread, the bytes are
@@ -169,6 +169,11 @@ pytorch-suite: $(VENV)/installed
 published:
 	$(PYTHON) tests/published/run.py $(ONLY)
 	$(PYTHON) tests/published/page.py
+
+# The memory of libraries over their commits, from bare clones in FOLDER: hours; what was measured before is kept.
+histories: $(VENV)/installed
+	$(BIN)/python -m tests.history.libraries $(FOLDER) $(ONLY)
+	$(BIN)/python -m tests.history.libraries_page build/histories/*.json
 
 # One baseline of other projects' tests, compared in many orders: `make order ONLY=litgpt` runs one.
 order: $(VENV)/installed

@@ -31,7 +31,8 @@ LAW = (
     ),
     *("nulldevice", "measurement", "budgets", "closed_forms", "values"),
     *("backends", "kernels", "baselines", "models"),
-    *("api", "report", "sweep", "plugin", "profiling", "plot", "bisection", "verification", "cli"),
+    *("api", "report", "sweep", "plugin", "profiling", "plot"),
+    *("commits", "bisection", "history", "verification", "cli"),
 )
 #: The modules that users import: these files may import every folder, and no folder imports them.
 FACES = ("__init__", "roofline")

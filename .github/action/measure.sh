@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Measures the head of a pull request and its base, and writes what changed.
 #
-# Reads ATTNMEM_BACKEND, ATTNMEM_TESTS, ATTNMEM_INSTALL, ATTNMEM_TORCH, ATTNMEM_FAIL_ON and
-# ATTNMEM_BASE. Sets the outputs results, a folder, and code, which a later step exits with: the
+# Reads ATTNMEM_BACKEND, ATTNMEM_TESTS, ATTNMEM_INSTALL, ATTNMEM_TORCH, ATTNMEM_FAIL_ON,
+# ATTNMEM_BASE, ATTNMEM_HISTORY, the branch that keeps the history, and ATTNMEM_EVENT. Sets the outputs results, a folder, and code, which a later step exits with: the
 # comment comes before the check fails.
 set -uo pipefail
 
@@ -39,6 +39,25 @@ if [ -n "$ATTNMEM_BASE" ] && git worktree add --detach "$results/base" "$ATTNMEM
   git worktree remove --force "$results/base"
 fi
 
+if [ -n "$ATTNMEM_HISTORY" ]; then
+  parent=()
+  if git fetch --quiet --depth 1 origin "refs/heads/$ATTNMEM_HISTORY"; then
+    parent=(-p FETCH_HEAD)
+    git show FETCH_HEAD:history.json > "$results/history.json"
+  fi
+  # Only the newest commit of a branch is kept; one of a pull request may never be.
+  if attnmem history ${parent:+--from "$results/history.json"} --add "$results/head.json" \
+    --json "$results/history.json" --html "$results/history.html" \
+    --markdown "$results/history.md" && [ "$ATTNMEM_EVENT" = push ]; then
+    entry=$(git hash-object -w "$results/history.json") &&
+      tree=$(printf '100644 blob %s\thistory.json\n' "$entry" | git mktree) &&
+      commit=$(git -c user.name=attnmem -c user.email=attnmem@users.noreply.github.com \
+        commit-tree "$tree" ${parent[@]+"${parent[@]}"} -m "Add the memory of ${GITHUB_SHA:-HEAD}") &&
+      git push --quiet origin "$commit:refs/heads/$ATTNMEM_HISTORY" ||
+      echo "::notice::The history was not kept; give the job contents: write."
+  fi
+fi
+
 {
   echo "<!-- attnmem -->"
   if [ -f "$results/base.json" ]; then
@@ -49,6 +68,13 @@ fi
     if [ "$compared" -ne 0 ] && [ "$code" -eq 0 ] && [ "$ATTNMEM_FAIL_ON" != never ]; then
       code=$compared
     fi
+    echo
+  fi
+  if [ -f "$results/history.md" ]; then
+    echo "<details><summary>Over commits</summary>"
+    echo
+    cat "$results/history.md"
+    echo "</details>"
     echo
   fi
   # One table is enough: that of the budgets is folded below the changes.

@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Final
 
 from ..budgets.tolerance import Tolerance
+from ..commits.commit_files import CommitFiles
+from ..commits.repository import Commit, Repository
+from ..commits.terms import LISTING, entries, terms
+from ..commits.warm_process import Row, Sample, WarmProcess
 from ..errors import AttnMemError
 from ..measurement.held import Held
 from ..report.held_changes import HeldChange, held_changes
 from ..report.record import Record
 from .criterion import Criterion, criterion
-from .history import Commit, History
 from .search import Found, State, search, sweep
-from .terms import LISTING, entries, terms
-from .warm_process import Row, Sample, WarmProcess
-from .worktree import Worktree
 
 #: Fast: no second run to see who holds memory.
 _PLAIN: Final = ("--attnmem-explain=off",)
@@ -75,13 +75,13 @@ class Bisection:
 
     def __init__(
         self,
-        history: History,
-        files: Worktree,
+        repository: Repository,
+        files: CommitFiles,
         process: WarmProcess,
         tests: Sequence[str],
         show: Callable[[str], None],
     ) -> None:
-        self._history = history
+        self._repository = repository
         self._files = files
         self._process = process
         self._tests = tests
@@ -96,14 +96,14 @@ class Bisection:
         """
         ends = [self._sample(good), self._sample(bad)]
         rule = criterion(ends[0], ends[1], grew, tolerance)
-        chain = self._history.chain(good, bad)
+        chain = self._repository.chain(good, bad)
         found = (sweep if every else search)(len(chain), self._state_of(chain, rule))
         merges: list[str] = []
         while inside := self._inside(chain, found, rule):
             merges.append(chain[found.bad])
             chain = inside
             found = search(len(chain), self._state_of(chain, rule))
-        commits = self._history.describe([*chain, *merges])
+        commits = self._repository.describe([*chain, *merges])
         first = chain[found.bad]
         single = len(found.candidates) == 1
         return Result(
@@ -113,7 +113,7 @@ class Bisection:
             self._samples,
             self._culprits(chain[found.good], first, rule) if single else (),
             tuple(commits[sha] for sha in reversed(merges)),
-            single and len(self._history.parents(first)) > 1,
+            single and len(self._repository.parents(first)) > 1,
         )
 
     def _state_of(self, chain: Sequence[str], rule: Criterion) -> Callable[[int], State]:
@@ -124,13 +124,13 @@ class Bisection:
         if len(found.candidates) > 1:
             return []
         before, merge = chain[found.good], chain[found.bad]
-        for parent in self._history.parents(merge):
-            base = self._history.merge_base(before, parent)
+        for parent in self._repository.parents(merge):
+            base = self._repository.merge_base(before, parent)
             if parent == before or base in ("", parent):
                 continue
             states = [rule.state(self._sample(commit)) for commit in (base, parent)]
             if states == [State.GOOD, State.BAD]:
-                return self._history.chain(base, parent)
+                return self._repository.chain(base, parent)
         return []
 
     def _sample(self, commit: str) -> Sample:

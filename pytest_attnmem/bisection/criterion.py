@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..budgets.tolerance import Tolerance
+from ..commits.warm_process import Row, Sample, named
 from ..errors import AttnMemError
 from ..report.record import Record
 from .search import State
-from .warm_process import Row, Sample
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +88,6 @@ def criterion(good: Sample, bad: Sample, grew: bool, tolerance: Tolerance) -> Cr
     raise AttnMemError(
         f"the bad end is good: of {tests} none is over its budget or grew since the good end"
     )
-
-
-def named(row: Row) -> str:
-    """Returns the name of a row: the test, its region and its metric."""
-    test, region, metric = row
-    inner = f" [{region}]" if region else ""
-    return f"{test}{inner}" + (f" ({metric})" if metric != "peak" else "")
 
 
 def _nothing_shared(good: Sample, bad: Sample) -> str:

@@ -24,6 +24,7 @@ from . import (
     derive,
     diff,
     doctor,
+    history,
     install,
     max_length,
     merge,
@@ -40,13 +41,14 @@ from . import (
 #: The subcommands, in the order of ``attnmem --help``.
 COMMANDS: tuple[ModuleType, ...] = (
     *(sweep, plot, predict, max_length, model, roofline, derive, run),
-    *(bisect, diff, compare, merge, report, install, doctor, verify, completion),
+    *(bisect, history, diff, compare, merge, report, install, doctor, verify, completion),
 )
 
 
 #: Arguments that are lists and may be empty.
 _LISTS: Final = frozenset(
-    {"shapes", "sizes", "number", "program", "arg", "input", "size", "tests", "settings"}
+    {"shapes", "sizes", "number", "program", "arg", "input", "size", "tests", "settings", "paths"}
+    | {"modules", "stand_in"}
 )
 _MAX_LINE: Final = 1000
 
@@ -132,7 +134,7 @@ def _split(argv: Sequence[str]) -> tuple[Sequence[str], list[str]]:
 
     argparse would take ``--all -- tests`` after a positional argument for unknown words.
     """
-    if argv[:1] != ["bisect"] or "--" not in argv:
+    if argv[:1] not in (["bisect"], ["history"]) or "--" not in argv:
         return argv, []
     end = argv.index("--")
     return argv[:end], [*argv[end + 1 :]]

@@ -12,12 +12,11 @@ from typing import Any, Final
 
 from ..backends.registry import BACKENDS, check_name
 from ..bisection.bisection import Bisection, Culprit, Result
-from ..bisection.criterion import named
-from ..bisection.history import Commit, History
 from ..bisection.search import State
-from ..bisection.warm_process import warm_process
-from ..bisection.worktree import fixed_tests, worktree
 from ..budgets.tolerance import parse_tolerance
+from ..commits.commit_files import commit_files, fixed_tests
+from ..commits.repository import Commit, Repository
+from ..commits.warm_process import named, warm_process
 from ..errors import AttnMemError
 from ..report import held_changes
 from ..units import excerpt, format_distinct
@@ -34,8 +33,8 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = (
         "A commit is bad if a test is over its budget there and not at the good end; if there is no"
         " such test, if a test's peak is above that of the good end. Tests without a marker are"
-        " measured too. Commits are checked out in a temporary worktree; your own files are not"
-        " touched. Commits that cannot be measured are skipped and named."
+        " measured too. The files of a commit are in a folder of their own; your repository is only"
+        " read. Commits that cannot be measured are skipped and named."
     )
     parser.add_argument("range", metavar="GOOD..BAD", help="two commits, such as v1.2..HEAD")
     parser.add_argument(
@@ -84,28 +83,28 @@ def execute(arguments: Namespace) -> int:
     if find_spec("torch") is None:
         raise AttnMemError("needs torch, which is not installed; pip install torch")
     here = Path.cwd()
-    history = History(here)
-    good, bad = history.ends(arguments.range)
-    tests = [_relative(word, history.root) for word in arguments.tests]
-    fixed = fixed_tests(history, arguments.tests_from, bad, tests)
+    repository = Repository(here)
+    good, bad = repository.ends(arguments.range)
+    tests = [relative_to_here(word, repository.root) for word in arguments.tests]
+    fixed = fixed_tests(repository, arguments.tests_from, bad, tests)
     with (
         progress("starting the process that runs the tests") as show,
-        worktree(history, fixed) as files,
+        commit_files(repository, fixed) as files,
         warm_process(
-            history.root, files.path, history.folder, arguments.backend, arguments.timeout
+            repository.root, files.path, repository.folder, arguments.backend, arguments.timeout
         ) as process,
     ):
-        found = Bisection(history, files, process, tests, show).run(
+        found = Bisection(repository, files, process, tests, show).run(
             good, bad, grew=arguments.grew, tolerance=tolerance, every=arguments.all
         )
     if arguments.json:
         print(json.dumps(to_dict(found), indent=1, ensure_ascii=False))
     else:
-        print("\n".join([*render(found, arguments.all), *_uncommitted(history)]))
+        print("\n".join([*render(found, arguments.all), *uncommitted(repository)]))
     return 0 if len(found.found.candidates) == 1 else 1
 
 
-def _relative(word: str, root: Path) -> str:
+def relative_to_here(word: str, root: Path) -> str:
     """Returns a path below the repository relative to the working directory."""
     path = Path(word.partition("::")[0])
     if path.is_absolute() and path.resolve().is_relative_to(root):
@@ -113,8 +112,9 @@ def _relative(word: str, root: Path) -> str:
     return word
 
 
-def _uncommitted(history: History) -> Iterator[str]:
-    if number := history.changed_files():
+def uncommitted(repository: Repository) -> Iterator[str]:
+    """Yields a line if files have changes that are in no commit."""
+    if number := repository.changed_files():
         files = "1 file has" if number == 1 else f"{number} files have"
         yield f"{files} changes that are in no commit, which were not measured"
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ..bisection.bisection import Result
-from ..bisection.criterion import named
 from ..bisection.search import State
+from ..commits.warm_process import named
 from ..report import cells
 from ..units import common_unit, excerpt
 

@@ -52,6 +52,10 @@ def imported_elsewhere(repository: Path, worktree: Path) -> str:
     for name, module in sorted(sys.modules.items()):
         file = str(getattr(module, "__file__", None) or "")
         measuring = name == "__main__" or name.partition(".")[0] == own
-        if file and not measuring and moved_path(file, repository, worktree) != file:
+        if (
+            file.startswith(str(repository))
+            and not measuring
+            and moved_path(file, repository, worktree) != file
+        ):
             return f"module {name} was imported from {file}"
     return ""

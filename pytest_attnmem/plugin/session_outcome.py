@@ -15,7 +15,8 @@ from typing import Any, Final
 import pytest
 
 from ..budgets.parsing import parse
-from .session import SESSION
+from ..report.record import to_dict
+from .session import SESSION, Session
 
 #: A limit for tests without a marker, so that they are measured; no device has as much.
 _UNLIMITED: Final = f"{1 << 40} TiB"
@@ -31,6 +32,11 @@ class SessionOutcome:
         self._rootdir = ""
         self.errors: list[str] = []
         """The last line of each error, in order."""
+        self.problems: dict[str, str] = {}
+        """The last line of the first error of each test."""
+        self.used: dict[str, str] = {}
+        """What stood in for something that is not here, and for what."""
+        self._session: Session | None = None
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_cmdline_parse(self) -> Generator[None, pytest.Config, pytest.Config]:
@@ -65,16 +71,17 @@ class SessionOutcome:
     def _refused(self, error: Exception) -> None:
         self.errors.append(" ".join(str(error).split()))
 
-    @pytest.hookimpl(trylast=True)
-    def pytest_configure(self, config: pytest.Config) -> None:
-        """Has the session measure all tests."""
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Has the session measure all tests; the plugin has read its settings by now."""
+        config = session.config
         root = self._worktree.resolve()
         if config.rootpath.resolve().is_relative_to(root):
             self._rootdir = config.rootpath.resolve().relative_to(root).as_posix()
-        session = config.stash.get(SESSION, None)
-        if session is not None and session.settings.default is None:
+        own = self._session = config.stash.get(SESSION, None)
+        if own is not None and own.settings.default is None:
             unlimited = parse((_UNLIMITED,), {})
-            session.settings = replace(session.settings, default=unlimited, strict="off")
+            own.settings = replace(own.settings, default=unlimited, strict="off")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Records a module that cannot be imported."""
@@ -84,21 +91,30 @@ class SessionOutcome:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Records a test that fails or is skipped."""
         if report.failed:
-            self.errors.append(_last_line(report.longrepr))
+            error = _last_line(report.longrepr)
         elif report.skipped and isinstance(report.longrepr, tuple):
-            self.errors.append(str(report.longrepr[2]))
+            error = str(report.longrepr[2])
+        else:
+            return
+        self.errors.append(error)
+        self.problems.setdefault(report.nodeid, error)
 
     def write(self, path: Path, exit_code: int) -> None:
-        """Writes the outcome as JSON."""
-        outcome: dict[str, Any] = {"exit_code": exit_code, "errors": self.errors}
-        path.write_text(json.dumps({**outcome, "rootdir": self._rootdir}), "utf-8")
+        """Writes the outcome as JSON; a report file would take time for what nobody reads."""
+        rows = [] if self._session is None else self._session.records
+        outcome: dict[str, Any] = {"exit_code": exit_code, "rootdir": self._rootdir}
+        outcome |= {"errors": self.errors, "problems": self.problems, "used": self.used}
+        outcome["rows"] = [to_dict(row) for row in rows]
+        path.write_text(json.dumps(outcome), "utf-8")
 
 
 def _last_line(longrepr: object) -> str:
     """Returns the error of a report: ``ModuleNotFoundError: No module named 'x'``."""
     crash = getattr(longrepr, "reprcrash", None)
     if crash is not None:
-        return str(crash.message).partition("\n")[0]
+        # A syntax error begins with its place, which is indented.
+        whole = [line for line in str(crash.message).splitlines() if line[:1].strip()]
+        return whole[0] if whole else ""
     lines = [line.strip() for line in str(longrepr).splitlines() if line.strip()]
     errors = [line.removeprefix("E").strip() for line in lines if line.startswith("E ")]
     return (errors or lines or [""])[-1]

@@ -1,9 +1,10 @@
 """Runs sessions of pytest, each in a fresh copy of this process, which has torch imported already.
 
-``python -m pytest_attnmem.plugin.warm_sessions REPOSITORY BACKEND`` reads one request per line from
-standard input, and answers with one line when its session has ended. A copy is a fork, so that each
-session imports the repository's modules anew and torch not at all. Without ``os.fork``, a session
-is a new process, which imports torch again: the same results, a few seconds later each.
+``python -m pytest_attnmem.plugin.warm_sessions REPOSITORY BACKEND [MODULE …]`` reads one request
+per line from standard input, and answers with one line when its session has ended. A copy is a
+fork, so that each session imports the repository's modules anew and torch not at all. Without
+``os.fork``, a session is a new process, which imports torch again: the same results, a few seconds
+later each.
 
 The fork is safe because this process runs one thread: it imports, but computes nothing.
 """
@@ -15,6 +16,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -26,6 +28,7 @@ from ..errors import AttnMemError
 from ..measurement.garbage import freeze_present
 from .import_paths import imported_elsewhere, lead_to
 from .session_outcome import SessionOutcome
+from .substitutes import Substitutes
 
 _POLL_S: Final = 0.005
 #: What a session imports late.
@@ -38,15 +41,22 @@ _USED: Final = (
 )
 
 
-def serve(repository: Path, backend: str, requests: IO[str], answers: IO[str]) -> None:
-    """Runs a session for each request, and writes its answer.
+def serve(
+    repository: Path,
+    backend: str,
+    modules: Sequence[str],
+    requests: IO[str],
+    answers: IO[str],
+) -> None:
+    """Runs a session for each request, and writes its answer; imports the modules first.
 
     A request is ``{"worktree", "folder", "backend", "arguments", "outcome", "timeout_s"}``, where
-    ``folder`` is the working directory, relative to the worktree. The answer is
-    ``{"exit_code", "errors", "rootdir"}``, or ``{"errors"}`` for a session that did not end.
+    ``folder`` is the working directory, relative to the worktree. With ``"stand_ins"``, packages
+    that have stand-ins, names that are gone lead to what replaced them. The answer is the
+    session's outcome, or ``{"errors"}`` for a session that did not end.
     """
     if hasattr(os, "fork"):
-        _warm_up(repository, backend)
+        _warm_up(repository, backend, modules)
     for line in requests:
         request = json.loads(line)
         outcome = Path(request["outcome"])
@@ -59,7 +69,7 @@ def serve(repository: Path, backend: str, requests: IO[str], answers: IO[str]) -
         print(json.dumps(answer), file=answers, flush=True)
 
 
-def _warm_up(repository: Path, backend: str) -> None:
+def _warm_up(repository: Path, backend: str, modules: Sequence[str]) -> None:
     """Imports what every session needs; nothing of the repository, which commits change."""
     for name in _USED:
         import_module(name)
@@ -74,6 +84,10 @@ def _warm_up(repository: Path, backend: str) -> None:
                 plugin.load()
     if "_hypothesis_pytestplugin" in sys.modules and _is_apart("hypothesis", repository):
         import_module("hypothesis")  # which its plugin imports at the end of each session
+    for name in modules:
+        if _is_apart(name, repository):
+            with suppress(Exception):  # each session says so
+                import_module(name)
     freeze_present()  # no session visits these objects, nor copies their pages
 
 
@@ -130,6 +144,10 @@ def _session(repository: Path, request: dict[str, Any]) -> int:
     import pytest
 
     outcome = SessionOutcome(worktree)
+    if "stand_ins" in request:
+        substitutes = Substitutes(request["stand_ins"])
+        substitutes.install()
+        outcome.used = substitutes.used
     words = [f"--attnmem-backend={request['backend']}", *request["arguments"]]
     code = int(pytest.main([*_QUIET, *words], plugins=[outcome]))
     if module := imported_elsewhere(repository, worktree):
@@ -147,9 +165,10 @@ def main() -> None:
     repository, second = Path(sys.argv[1]), sys.argv[2]
     if second.startswith("{"):
         sys.exit(_session(repository, json.loads(second)))
+    modules = sys.argv[3:]
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)  # an import may print, and its text is not an answer
-    serve(repository, second, sys.stdin, answers)
+    serve(repository, second, modules, sys.stdin, answers)
 
 
 if __name__ == "__main__":

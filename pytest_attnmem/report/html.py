@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from base64 import b64encode
 from collections.abc import Iterator, Mapping
-from hashlib import sha256
 from html import escape
-from importlib.resources import files
 from math import isfinite
-from string import Template
 from typing import Any, Final, TypeVar
 
 from ..budgets.verdict import Outcome
@@ -22,13 +17,14 @@ from ..measurement.timeline import Timeline
 from ..units import excerpt, format_size
 from . import cells, growth_curves
 from .held_lines import held_lines
+from .page_document import document
 from .record import Record
 from .row_components import components
 from .summary import Summary
 
 #: The parts of the page, in their order.
 STYLES = ("page", "table", "details", "components", "chart")
-SCRIPTS = ("text", "chart", "timeline", "growth", "components", "details", "table", "page")
+SCRIPTS = ("text", "chart", "timeline", "growth", "components", "details", "table", "theme", "page")
 
 #: The most held tensors in a list; all others are added up.
 LISTED = 40
@@ -48,15 +44,12 @@ the tensor with all its facts."""
 
 def render(summary: Summary, environment: Mapping[str, Any]) -> str:
     """Returns the text of the page; names of tests and all their texts are data in it."""
-    style = "\n".join(_part(f"{name}.css") for name in STYLES)
-    script = "\n".join(_part(f"{name}.js") for name in SCRIPTS)
-    return Template(_part("page.html")).substitute(
+    return document(
+        "page",
+        STYLES,
+        SCRIPTS,
+        _page(summary, environment),
         title=verdict(summary),
-        style=style,
-        style_hash=_hash(style),
-        script=script,
-        script_hash=_hash(script),
-        data=_as_json(_page(summary, environment)),
         rows="\n".join(map(_plain_row, cells.failures_first(summary))),
     )
 
@@ -76,23 +69,6 @@ def verdict(summary: Summary) -> str:
         kept = f"{summary.count(Outcome.WITHIN):,} of {many} kept"
         return ", ".join([first if over or unproven else kept, *more])
     return "The one budget is kept" if budgets == 1 else f"All {many} kept"
-
-
-def _part(name: str) -> str:
-    return (files(__package__) / "page" / name).read_text("utf-8")
-
-
-def _hash(text: str) -> str:
-    """Returns the hash that lets the page run this text, and no other text."""
-    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
-
-
-def _as_json(data: object) -> str:
-    """Returns JSON in ASCII that no browser reads as markup."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    for sign in "<>&":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text
 
 
 def _page(summary: Summary, environment: Mapping[str, Any]) -> dict[str, Any]:

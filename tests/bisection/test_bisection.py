@@ -5,16 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_attnmem.bisection.bisection import Bisection, Result
-from pytest_attnmem.bisection.history import History
-from pytest_attnmem.bisection.warm_process import Sample
-from pytest_attnmem.bisection.worktree import worktree
 from pytest_attnmem.budgets.tolerance import NONE
 from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.cli.bisect import render, to_dict
+from pytest_attnmem.commits.commit_files import commit_files
+from pytest_attnmem.commits.repository import Repository
+from pytest_attnmem.commits.warm_process import Sample
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.report.record import Record
 
-from .repositories import Step, commits, repository
+from ..commits.repositories import Step, commits, repository
 
 ROW = ("t.py::a", "", "peak")
 
@@ -39,11 +39,11 @@ class Process:
 
 
 def find(folder: Path, good: int, bad: int, *, every=False) -> tuple[Result, list[str], int]:
-    history, known = History(folder), commits(folder)
+    repository, known = Repository(folder), commits(folder)
     said: list[str] = []
-    with worktree(history) as files:
+    with commit_files(repository) as files:
         process = Process(files.path)
-        search = Bisection(history, files, process, (), said.append)  # type: ignore[arg-type]
+        search = Bisection(repository, files, process, (), said.append)  # type: ignore[arg-type]
         found = search.run(known[good], known[bad], grew=False, tolerance=NONE, every=every)
     assert all(text.startswith(("measured ", "comparing ")) for text in said)
     return found, known, process.runs
@@ -146,7 +146,9 @@ def test_all_commits_are_listed_if_asked(tmp_path):
 
 def test_a_commit_that_git_cannot_check_out_is_skipped(tmp_path, monkeypatch):
     folder = repository(tmp_path / "r", sizes("10", "10", "30"))
-    monkeypatch.setattr("pytest_attnmem.bisection.worktree.Worktree.check_out", _refuse(folder))
+    monkeypatch.setattr(
+        "pytest_attnmem.commits.commit_files.CommitFiles.check_out", _refuse(folder)
+    )
     found, known, _ = find(folder, 0, 2)
     assert [(commit.sha, why) for commit, why in found.skipped] == [
         (known[1], "git checkout: no such object")
@@ -154,10 +156,10 @@ def test_a_commit_that_git_cannot_check_out_is_skipped(tmp_path, monkeypatch):
 
 
 def _refuse(folder: Path):
-    from pytest_attnmem.bisection.worktree import Worktree
+    from pytest_attnmem.commits.commit_files import CommitFiles
     from pytest_attnmem.errors import AttnMemError
 
-    plain, broken = Worktree.check_out, commits(folder)[1]
+    plain, broken = CommitFiles.check_out, commits(folder)[1]
 
     def check_out(self, commit: str) -> None:
         if commit == broken:

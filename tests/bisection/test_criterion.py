@@ -6,9 +6,9 @@ import pytest
 
 from pytest_attnmem.bisection.criterion import criterion, named
 from pytest_attnmem.bisection.search import State
-from pytest_attnmem.bisection.warm_process import Sample
 from pytest_attnmem.budgets.tolerance import NONE, parse_tolerance
 from pytest_attnmem.budgets.verdict import Outcome
+from pytest_attnmem.commits.warm_process import Sample
 from pytest_attnmem.errors import AttnMemError
 from pytest_attnmem.report.record import Record
 

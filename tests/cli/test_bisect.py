@@ -4,7 +4,7 @@ import pytest
 
 from pytest_attnmem.cli import main
 
-from ..bisection.repositories import Step, commits, git, repository
+from ..commits.repositories import Step, commits, git, repository
 
 ATTENTION = """
 import torch

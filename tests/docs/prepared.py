@@ -9,7 +9,7 @@ from typing import Final
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.bisection.repositories import Step, git, repository
+from tests.commits.repositories import Step, git, repository
 from tests.snapshots.recorded import snapshot, write
 
 ATTENTION = '''import torch
@@ -69,6 +69,7 @@ def _a_model(folder: Path) -> None:
 PREPARED: Final[Mapping[str, Callable[[Path], None]]] = MappingProxyType(
     {
         "how-to/bisect.md": _history,
+        "how-to/history.md": _history,
         "how-to/diff.md": _two_of_each,
         "how-to/whole-models.md": _a_model,
     }

@@ -33,7 +33,8 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(DOCS).as_posix())
-def test_a_page_does_what_it_shows(path, pytester, capsys):
+def test_a_page_does_what_it_shows(path, pytester, capsys, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(pytester.path / "cache"))
     PREPARED.get(path.relative_to(DOCS).as_posix(), lambda folder: None)(pytester.path)
     assert Walk(pytester, capsys).run(path)
 

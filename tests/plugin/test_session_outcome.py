@@ -18,7 +18,7 @@ E   ModuleNotFoundError: No module named 'absent'
 
 def report(longrepr, outcome="failed"):
     return SimpleNamespace(
-        longrepr=longrepr, failed=outcome == "failed", skipped=outcome == "skipped"
+        nodeid="t", longrepr=longrepr, failed=outcome == "failed", skipped=outcome == "skipped"
     )
 
 
@@ -34,11 +34,17 @@ def outcome(tmp_path):
             SimpleNamespace(reprcrash=SimpleNamespace(message="ValueError: no\nmore")),
             "ValueError: no",
         ),
+        (
+            SimpleNamespace(
+                reprcrash=SimpleNamespace(message='  File "a.py", line 3\n    x\nSyntaxError: no')
+            ),
+            "SyntaxError: no",
+        ),
         (COLLECTED, "ModuleNotFoundError: No module named 'absent'"),
         ("file test_a.py, line 3\nfixture 'absent' not found\n", "fixture 'absent' not found"),
         ("", ""),
     ],
-    ids=["raised", "collected", "without a mark", "nothing"],
+    ids=["raised", "a wrong file", "collected", "without a mark", "nothing"],
 )
 def test_the_error_of_a_test_or_a_module_is_its_last_line(outcome, longrepr, error):
     outcome.pytest_runtest_logreport(report(longrepr))

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_attnmem.budgets.verdict import Outcome
+from pytest_attnmem.history import page as history_page
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.timeline import Allocation, Timeline
 from pytest_attnmem.report.html import LISTED, SCRIPTS, STYLES, render, verdict
@@ -136,8 +137,9 @@ def test_the_policy_lets_only_these_texts_run() -> None:
 def test_the_parts_are_those_in_the_folder_and_short() -> None:
     folder = files("pytest_attnmem") / "report" / "page"
     parts = {path.name: len(path.read_text("utf-8").splitlines()) for path in folder.iterdir()}
-    named = {f"{name}.css" for name in STYLES} | {f"{name}.js" for name in SCRIPTS}
-    assert {*parts} == named | {"page.html"}
+    named = {f"{name}.css" for name in (*STYLES, *history_page.STYLES)}
+    named |= {f"{name}.js" for name in (*SCRIPTS, *history_page.SCRIPTS)}
+    assert {*parts} == named | {"page.html", "history.html"}
     assert max(parts.values()) <= 300
 
 

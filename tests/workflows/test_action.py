@@ -1,5 +1,6 @@
 """The action: its inputs reach its scripts, and the scripts run."""
 
+import json
 import os
 import re
 import shutil
@@ -13,8 +14,8 @@ import yaml
 
 from pytest_attnmem.measurement.held import Held
 
-from ..bisection.repositories import Step, commits, repository
 from ..cli.sessions import ROW, write
+from ..commits.repositories import Step, commits, git, repository
 
 ROOT = Path(__file__).parents[2]
 ACTION = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
@@ -99,7 +100,9 @@ sys.exit(main())
 """
 
 
-def test_the_base_is_measured_and_the_comment_has_the_term(tmp_path):
+@pytest.fixture
+def measure(tmp_path):
+    """Returns a function that runs the script at HEAD of a repository whose file has bytes."""
     folder = repository(tmp_path / "r", [Step({"bytes": "1"}), Step({"bytes": "2"})])
     scores = Held(1024, (16, 16), "float32", "mm", "attn.py:7", "f", dims=("N", "N"))
     mask = replace(scores, op="masked_fill", where="attn.py:14")
@@ -113,25 +116,54 @@ def test_the_base_is_measured_and_the_comment_has_the_term(tmp_path):
     for name, text in {"python": fake, "attnmem": fake, "uv": "#!/bin/sh\n"}.items():
         programs.joinpath(name).write_text(text, "utf-8")
         programs.joinpath(name).chmod(0o755)
-    output, summary = tmp_path / "output", tmp_path / "summary"
     given = {
         **{"ATTNMEM_BACKEND": "cpu", "ATTNMEM_TESTS": "a.py\n\n-k it\n", "ATTNMEM_TORCH": "torch"},
-        **{"ATTNMEM_INSTALL": "touch installed", "ATTNMEM_FAIL_ON": "0"},
-        **{"ATTNMEM_BASE": commits(folder)[0], "RUNNER_TEMP": str(tmp_path / "t")},
-        **{"GITHUB_ACTION_PATH": str(ROOT), "GITHUB_OUTPUT": str(output)},
-        "GITHUB_STEP_SUMMARY": str(summary),
+        **{"ATTNMEM_INSTALL": "touch installed", "ATTNMEM_FAIL_ON": "0", "ATTNMEM_BASE": ""},
+        **{"ATTNMEM_HISTORY": "", "ATTNMEM_EVENT": "push", "RUNNER_TEMP": str(tmp_path / "t")},
+        **{"GITHUB_ACTION_PATH": str(ROOT), "GITHUB_OUTPUT": str(tmp_path / "output")},
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
     }
-    done = subprocess.run(
-        [BASH, str(ROOT / ".github/action/measure.sh")],
-        cwd=folder,
-        env={**given, "PATH": f"{programs}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert output.read_text("utf-8") == f"results={tmp_path}/t/attnmem\ncode=1\n"
-    comment = (tmp_path / "t/attnmem/comment.md").read_text("utf-8")
+
+    def run(**changes: str) -> str:
+        done = subprocess.run(
+            [BASH, str(ROOT / ".github/action/measure.sh")],
+            cwd=folder,
+            env={**given, "PATH": f"{programs}:{os.environ['PATH']}", **changes},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return (tmp_path / "t/attnmem/comment.md").read_text("utf-8")
+
+    return folder, run
+
+
+def test_the_base_is_measured_and_the_comment_has_the_term(tmp_path, measure):
+    folder, run = measure
+    comment = run(ATTNMEM_BASE=commits(folder)[0])
+    assert (tmp_path / "output").read_text("utf-8") == f"results={tmp_path}/t/attnmem\ncode=1\n"
     assert comment.startswith("<!-- attnmem -->\n**1 of 1 test failed the comparison**: 1 grew.\n")
     assert "**grew: `+4*N^2 masked_fill attn.py:14`**" in comment
-    assert summary.read_text("utf-8") == comment
+    assert (tmp_path / "summary").read_text("utf-8") == comment
     assert folder.joinpath("installed").exists()
+
+
+def test_a_branch_keeps_the_memory_of_each_commit_that_is_pushed(tmp_path, measure):
+    folder, run = measure
+    origin = tmp_path / "origin.git"
+    git(tmp_path, "clone", "-q", "--bare", str(folder), str(origin))
+    git(folder, "remote", "add", "origin", str(origin))
+    git(folder, "checkout", "-q", "HEAD~1")
+    assert "| ▁ " in run(ATTNMEM_HISTORY="memory")
+    git(folder, "checkout", "-q", "main")
+    before = git(folder, "status", "--porcelain")
+    comment = run(ATTNMEM_HISTORY="memory")
+    assert "<details><summary>Over commits</summary>" in comment
+    assert "| ▁█ " in comment
+    assert git(origin, "rev-list", "--count", "memory") == "2\n"
+    kept = json.loads(git(origin, "show", "memory:history.json"))
+    assert [point["sha"] for point in kept["points"]] == commits(folder)
+    assert [(step["before"], step["after"]) for step in kept["steps"]] == [(1024, 2048)]
+    assert "| ▁█ " in run(ATTNMEM_HISTORY="memory", ATTNMEM_EVENT="pull_request")
+    assert git(origin, "rev-list", "--count", "memory") == "2\n"
+    assert git(folder, "status", "--porcelain") == before

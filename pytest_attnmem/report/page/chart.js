@@ -15,6 +15,11 @@ function label(x, y, text, className, anchor = "start") {
   return shape("text", { x, y, class: className, "text-anchor": anchor }, text);
 }
 
+/** Returns a position in tenths of a pixel. */
+function px(number) {
+  return Math.round(number * 10) / 10;
+}
+
 /** Returns the frame of a chart; screen readers read its title and skip the drawing. */
 function canvas(width, height, title) {
   const svg = shape("svg", { viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": title });

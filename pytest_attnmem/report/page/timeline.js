@@ -160,10 +160,6 @@ function outline(life, span, x, y) {
   return `${there.join("")}${back.join("")}Z`;
 }
 
-function px(number) {
-  return Math.round(number * 10) / 10;
-}
-
 /** Writes the name of a layer on it, if there is room. */
 function wordIn(life, span, x, y) {
   let best = [0, 0, 0];

@@ -1,4 +1,4 @@
-"""The commits between two commits of a repository, read by git."""
+"""The commits of a repository, read by git, which writes nothing there."""
 
 from __future__ import annotations
 
@@ -28,8 +28,44 @@ class Commit:
         return self.sha[:10]
 
 
-class History:
-    """The commits of one repository."""
+def git(*arguments: str, text: str = "") -> str:
+    """Returns the output of a git command that reads a text; hooks do not run.
+
+    Raises:
+        AttnMemError: git is missing, or the command fails; with its last line.
+    """
+    command = ["git", "-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"]
+    variables = {name: value for name, value in os.environ.items() if name not in _LOCAL}
+    try:
+        done = subprocess.run(
+            [*command, *arguments],
+            input=text,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="surrogateescape",
+            env={**variables, "LC_ALL": "C"},
+            check=False,
+        )
+    except OSError as error:
+        raise AttnMemError(f"cannot run git: {error.strerror}; install git") from None
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        name = next((word for word in arguments if word in _COMMANDS), arguments[0])
+        raise AttnMemError(f"git {name}: {excerpt(lines[-1], 200)}")
+    return done.stdout
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One commit of a list, with the commits of the list that it follows."""
+
+    sha: str
+    parents: tuple[str, ...] = ()
+
+
+class Repository:
+    """The commits of one repository, which may be bare."""
 
     def __init__(self, folder: Path) -> None:
         """Finds the repository of a folder.
@@ -37,40 +73,32 @@ class History:
         Raises:
             AttnMemError: git is missing, or the folder is in no repository.
         """
-        self._folder = folder
+        self.path = folder
         try:
-            self.root = Path(self.git("rev-parse", "--show-toplevel").rstrip("\n")).resolve()
+            bare = self.git("rev-parse", "--is-bare-repository").strip() == "true"
+            place = "--absolute-git-dir" if bare else "--show-toplevel"
+            self.root = Path(self.git("rev-parse", place).rstrip("\n")).resolve()
         except AttnMemError as error:
             if "not a git repository" not in str(error):
                 raise
             raise AttnMemError(
                 f"{folder} is in no git repository; run this in the repository of the tests"
             ) from None
+        self.is_bare = bare
 
-    def git(self, *arguments: str, folder: Path | None = None) -> str:
+    def git(self, *arguments: str, text: str = "") -> str:
         """Returns the output of a git command; hooks do not run.
 
         Raises:
             AttnMemError: git is missing, or the command fails; with its last line.
         """
-        command = ["git", "-C", str(folder or self._folder), "-c", "core.hooksPath=/dev/null"]
-        variables = {name: text for name, text in os.environ.items() if name not in _LOCAL}
-        try:
-            done = subprocess.run(
-                [*command, *arguments],
-                capture_output=True,
-                stdin=subprocess.DEVNULL,
-                text=True,
-                errors="surrogateescape",
-                env={**variables, "LC_ALL": "C"},
-                check=False,
-            )
-        except OSError as error:
-            raise AttnMemError(f"cannot run git: {error.strerror}; install git") from None
-        if done.returncode:
-            lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-            raise AttnMemError(f"git {arguments[0]}: {excerpt(lines[-1], 200)}")
-        return done.stdout
+        return git("-C", str(self.path), *arguments, text=text)
+
+    @property
+    def name(self) -> str:
+        """Returns the name of the repository's folder, ``net`` of ``net.git`` too."""
+        root = self.root.parent if self.root.name == ".git" else self.root
+        return root.name.removesuffix(".git")
 
     def ends(self, text: str) -> tuple[str, str]:
         """Returns the hashes of ``good..bad``; an end that is left out is HEAD.
@@ -123,7 +151,7 @@ class History:
     @property
     def folder(self) -> str:
         """Returns the folder that the repository was found from, as a path from the root."""
-        return self._folder.resolve().relative_to(self.root).as_posix()
+        return "." if self.is_bare else self.path.resolve().relative_to(self.root).as_posix()
 
     def path_from_root(self, path: str) -> str:
         """Returns a path relative to the folder as one from the root; empty if it is outside."""
@@ -132,7 +160,7 @@ class History:
 
     def changed_files(self) -> int:
         """Returns the number of files with changes that no commit has; new files count too."""
-        return len(self.git("status", "--porcelain").splitlines())
+        return 0 if self.is_bare else len(self.git("status", "--porcelain").splitlines())
 
     def has(self, commit: str, path: str) -> bool:
         """Returns True if the commit has a file or folder at the path from the root."""
@@ -154,6 +182,44 @@ class History:
             found.append(next(p for p in parents[found[-1]] if p == good or p in parents))
         return found[::-1]
 
+    def listed(
+        self, start: str, end: str, paths: Sequence[str], *, first_parent: bool, since: str
+    ) -> list[Listed]:
+        """Returns the commits up to ``end`` that change the paths, each after those it follows.
+
+        The first ones have no parents: ``start``, if it is given, and where else a branch left
+        what comes before it.
+        """
+        options = ["--topo-order", "--reverse", "--boundary", "--parents"]
+        options += ["--first-parent"] * first_parent + [f"--since={since}"] * bool(since)
+        words = [f"{start}..{end}" if start else end, "--", *paths]
+        lines = self.git("rev-list", *options, *words).splitlines()
+        edges = [line.removeprefix("-").split() for line in lines]
+        outside = {line[1:].split()[0] for line in lines if line.startswith("-")}
+        most = 1 if first_parent else None
+        known = {words[0] for words in edges}
+        found = [
+            Listed(sha, tuple(one for one in parents[:most] if one in known))
+            for sha, *parents in edges
+            if sha not in outside
+        ]
+        first = dict.fromkeys(sha for one in found for sha in one.parents if sha in outside)
+        return [*map(Listed, first), *found]
+
+    def trees(self, commits: Sequence[str], paths: Sequence[str]) -> dict[str, str]:
+        """Returns what each commit has at the paths, as one text: equal texts, equal files.
+
+        Empty if a commit has none of the paths; without paths, all files count.
+        """
+        asked = [f"{sha}:{path}" for sha in commits for path in paths or ("",)]
+        lines = self.git("cat-file", "--batch-check", text="\n".join([*asked, ""])).splitlines()
+        ids = ["" if line.endswith(" missing") else line.split()[0] for line in lines]
+        width = len(paths) or 1
+        rows = [ids[place * width : place * width + width] for place in range(len(commits))]
+        return {
+            sha: "+".join(row) if any(row) else "" for sha, row in zip(commits, rows, strict=True)
+        }
+
     def parents(self, commit: str) -> list[str]:
         """Returns the parents of a commit: two or more for a merge."""
         return self.git("rev-list", "--parents", "-n", "1", commit).split()[1:]
@@ -170,6 +236,7 @@ class History:
         return found
 
 
+_COMMANDS = frozenset({"init", "read-tree", "clean", "checkout"})
 _AT_ONCE = 500
 _FORMAT = "%H%x00%an%x00%as%x00%s"
 #: What git sets for its hooks, and what would lead to another repository.

@@ -10,7 +10,8 @@ from pathlib import Path
 class Step:
     """One commit: the files that it writes, and its parents by number; the one before it if none.
 
-    A file whose text is None is deleted. The title is the commit's number if none is given.
+    A file whose text is None is deleted; one that starts with ``submodule`` is one, of the commit
+    that follows the word. The title is the commit's number if none is given.
     """
 
     files: Mapping[str, str | None] = field(default_factory=dict)
@@ -36,7 +37,12 @@ def repository(folder: Path, steps: Sequence[Step]) -> Path:
             f"{'merge' if place else 'from'} :{parent + 1}" for place, parent in enumerate(parents)
         ]
         for name, text in step.files.items():
-            lines += [f"D {name}"] if text is None else [f"M 100644 inline {name}", *_data(text)]
+            if text is None:
+                lines += [f"D {name}"]
+            elif text.startswith("submodule "):
+                lines += [f"M 160000 {text.removeprefix('submodule ')} {name}"]
+            else:
+                lines += [f"M 100644 inline {name}", *_data(text)]
     folder.mkdir(exist_ok=True)
     git(folder, "init", "-q", "-b", "main")
     git(folder, "fast-import", "--quiet", text="\n".join([*lines, ""]))

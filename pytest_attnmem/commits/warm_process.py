@@ -16,8 +16,7 @@ from typing import Final
 
 from ..errors import AttnMemError
 from ..nulldevice.launch import devices, environment
-from ..report.json import load
-from ..report.record import Record
+from ..report.record import Record, from_dict
 from ..report.session_diff import is_measured
 from ..units import excerpt
 
@@ -25,6 +24,13 @@ _MODULE: Final = "pytest_attnmem.plugin.warm_sessions"
 
 Row = tuple[str, str, str]
 """The test, region and metric of a row."""
+
+
+def named(row: Row) -> str:
+    """Returns the name of a row: the test, its region and its metric."""
+    test, region, metric = row
+    inner = f" [{region}]" if region else ""
+    return f"{test}{inner}" + (f" ({metric})" if metric != "peak" else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,12 @@ class Sample:
     """Why rows may be missing: the first error, or why a budget was not enforced."""
     rootdir: str = ""
     """The root directory of the session, relative to the repository's."""
+    problems: Mapping[str, str] = field(default_factory=dict)
+    """The first error of each test that has one."""
+    used: Mapping[str, str] = field(default_factory=dict)
+    """What stood in for something that is not here, and for what."""
+    ended: bool = True
+    """False if the session was ended before it had a result, as by the time limit."""
 
 
 class WarmProcess:
@@ -55,9 +67,8 @@ class WarmProcess:
         Raises:
             AttnMemError: the process ended.
         """
-        report, outcome = self._folder / "rows.json", self._folder / "outcome.json"
-        report.unlink(missing_ok=True)
-        words = [f"--attnmem-json={report}", *options, *arguments]
+        outcome = self._folder / "outcome.json"
+        words = [*options, *arguments]
         request = {**self._request, "arguments": words, "outcome": str(outcome)}
         try:
             print(json.dumps(request), file=self._server.stdin, flush=True)
@@ -67,24 +78,34 @@ class WarmProcess:
             errors = (self._folder / "errors.txt").read_text("utf-8", "replace").strip()
             last = excerpt((errors.splitlines() or ["no message"])[-1], 200)
             raise AttnMemError(f"the process that runs the tests ended: {last}") from None
-        return _sample(report, answer)
+        return _sample(answer)
 
 
-def _sample(report: Path, answer: Mapping[str, object]) -> Sample:
+def _sample(answer: Mapping[str, object]) -> Sample:
     errors = answer.get("errors")
     problem = str(errors[0]) if isinstance(errors, list) and errors else ""
-    if not report.is_file() or "rootdir" not in answer:
-        return Sample(problem=problem or "the session wrote no results")
+    found = answer.get("rows")
+    if not isinstance(found, list):
+        return Sample(problem=problem or "the session wrote no results", ended=False)
     rows: dict[Row, Record] = {}
-    for row in load(report)[0]:
-        row = replace(row, nodeid=from_root(str(answer["rootdir"]), row.nodeid))
+    rootdir = str(answer["rootdir"])
+    problems = _texts(answer.get("problems"))
+    by_test = {from_root(rootdir, test): text for test, text in problems.items()}
+    for one in found:
+        row = from_dict(one)
+        row = replace(row, nodeid=from_root(rootdir, row.nodeid))
         if row.fails or row.is_expected_failure or is_measured(row):
             key = (row.nodeid, row.region, row.metric)
             if key not in rows or (rows[key].value or 0) < (row.value or 0):
                 rows[key] = row
         else:
             problem = problem or row.reason
-    return Sample(rows, problem, str(answer["rootdir"]))
+            by_test.setdefault(row.nodeid, row.reason)
+    return Sample(rows, problem, rootdir, by_test, _texts(answer.get("used")))
+
+
+def _texts(value: object) -> dict[str, str]:
+    return {str(k): str(text) for k, text in value.items()} if isinstance(value, dict) else {}
 
 
 def from_root(rootdir: str, nodeid: str) -> str:
@@ -94,11 +115,19 @@ def from_root(rootdir: str, nodeid: str) -> str:
 
 @contextmanager
 def warm_process(
-    repository: Path, worktree: Path, folder: str, backend: str, timeout_s: float
+    repository: Path,
+    worktree: Path,
+    folder: str,
+    backend: str,
+    timeout_s: float,
+    *,
+    modules: Sequence[str] = (),
+    stand_ins: Sequence[str] | None = None,
 ) -> Iterator[WarmProcess]:
     """Yields the process, which is ended with all that it started.
 
-    ``folder`` is the working directory of the sessions, relative to the worktree.
+    ``folder`` is the working directory of the sessions, relative to the worktree. ``modules`` are
+    imported before them; with ``stand_ins``, even without any, names that are gone are there too.
 
     Raises:
         BackendUnavailable: the null device cannot be built or used here.
@@ -109,7 +138,7 @@ def warm_process(
         path = Path(own).resolve()
         with (path / "errors.txt").open("wb") as errors:
             server = subprocess.Popen(
-                [sys.executable, "-m", _MODULE, str(repository), backend],
+                [sys.executable, "-m", _MODULE, str(repository), backend, *modules],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -120,8 +149,9 @@ def warm_process(
                 start_new_session=True,  # an interrupt is for this process, which ends that one
             )
         places = {"worktree": str(worktree), "folder": folder, "backend": backend}
+        more = {} if stand_ins is None else {"stand_ins": [*stand_ins]}
         try:
-            yield WarmProcess(server, path, {**places, "timeout_s": timeout_s})
+            yield WarmProcess(server, path, {**places, **more, "timeout_s": timeout_s})
         finally:
             _end(server)
 

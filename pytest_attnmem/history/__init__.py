@@ -1,0 +1,1 @@
+"""The memory of a project over its commits."""

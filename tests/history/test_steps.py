@@ -1,0 +1,92 @@
+"""The steps between commits: by equality of bytes, along the parents of each commit."""
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_attnmem.history.project_history import Cause, TensorChange
+from pytest_attnmem.history.steps import find_steps, with_ends
+
+from .histories import ROW, chain, point
+
+
+def told(points, rows=(ROW,)):
+    return [(step.sha, step.before, step.after, step.gaps) for step in find_steps(points, rows)]
+
+
+@pytest.mark.parametrize(
+    ("values", "steps"),
+    [
+        ([10, 10, 10], []),
+        ([10, 11, 11, 9], [("1", 10, 11, ()), ("3", 11, 9, ())]),
+        ([None, 10, 10], []),
+        ([10, None, None, 10], []),
+        ([10, None, None, 12], [("3", 10, 12, ("1", "2"))]),
+        ([10, 12, None], [("1", 10, 12, ())]),
+    ],
+)
+def test_a_step_is_where_bytes_differ_from_the_newest_number_before(values, steps):
+    assert told(chain(*values)) == steps
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "merge", "steps"),
+    [
+        (10, 10, 10, []),
+        (10, 15, 15, ["theirs"]),
+        (12, 10, 12, ["ours"]),
+        (12, 15, 17, ["ours", "theirs"]),  # the sum of both
+        (12, 15, 18, ["ours", "theirs", "merge"]),
+        (10, 10, 13, ["merge"]),
+        (None, 10, 10, []),
+    ],
+)
+def test_a_merge_is_a_step_only_if_its_branches_do_not_explain_it(ours, theirs, merge, steps):
+    points = [
+        point("base", 10),
+        point("ours", ours, "base"),
+        point("theirs", theirs, "base"),
+        point("merge", merge, "ours", "theirs"),
+        point("after", merge, "merge"),
+    ]
+    assert [step[0] for step in told(points)] == steps
+
+
+def test_commits_of_another_branch_are_not_compared():
+    """In the order of dates, the two branches alternate."""
+    points = [
+        point("base", 10),
+        point("a1", 20, "base"),
+        point("b1", 10, "base"),
+        point("a2", 20, "a1"),
+        point("b2", 10, "b1"),
+    ]
+    assert [step[0] for step in told(points)] == ["a1"]
+
+
+def ends(points, causes=()):
+    steps = find_steps(points, [ROW])
+    steps = [
+        replace(step, cause=cause) for step, cause in zip(steps, causes or [None] * 9, strict=False)
+    ]
+    return [(step.sha, step.ended_by) for step in with_ends(steps, points)]
+
+
+def test_a_growth_ends_where_no_more_bytes_are_left_than_before_it():
+    assert ends(chain(10, 12, 13, 12, 10)) == [("1", "4"), ("2", "3"), ("3", ""), ("4", "")]
+    assert ends(chain(10, 12, None, 9)) == [("1", "3"), ("3", "")]
+
+
+def test_it_ends_where_its_tensors_are_gone_though_others_came_meanwhile():
+    clones = TensorChange("+8 B  clone", "clone float32 [2]", 8)
+    causes = [
+        Cause(10, 18, tensors=(clones,)),
+        Cause(18, 30, tensors=(TensorChange("+12 B  mm", "mm float32 [3]", 12),)),
+        Cause(30, 22, tensors=(replace(clones, delta_bytes=-8),)),
+    ]
+    assert ends(chain(10, 18, 30, 22), causes) == [("1", "3"), ("2", ""), ("3", "")]
+
+
+def test_it_does_not_end_on_a_branch_that_never_had_it():
+    points = [point("base", 10), point("a", 12, "base"), point("b", 9, "base")]
+    assert ends(points) == [("a", ""), ("b", "")]
