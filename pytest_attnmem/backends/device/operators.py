@@ -6,7 +6,7 @@ The results come of PyTorch's own kernels for tensors without data, the memory o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 import torch
@@ -43,6 +43,7 @@ class Running(Protocol):
     plan: Planner
     tape: Tape
     calls: KnownCalls
+    collectives: Mapping[Any, Callable[..., Any]]
 
     def new_storage(self, nbytes: int, shape: Any, dtype: torch.dtype) -> DeviceStorage:
         """Returns a storage without a block."""

@@ -29,8 +29,13 @@ _CPU: Final = torch._C.DispatchKey.CPU
 _IN_CPP: Final = (*WINDOWS, _aten.is_set_to.default)
 #: The kernels that are the same on all devices.
 _EXPLICIT: Final = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
-#: Operators whose parts matter: a copy may come from the host.
-_BY_PARTS: Final = frozenset({_aten._to_copy.default, _aten.copy.default})
+#: Operators whose parts matter: a copy may come from the host, and some results are views.
+_BY_PARTS: Final = frozenset(
+    {
+        *(_aten._to_copy.default, _aten.copy.default, _aten._unsafe_view.default),
+        *(_aten.unsafe_split.Tensor, _aten.unsafe_split_with_sizes.default),
+    }
+)
 #: Views that the file of PyTorch's functions does not call so, or that have one kernel for all.
 _VIEWS: Final = (_aten.as_strided.default, _aten.view.default, _aten._reshape_alias.default)
 #: Operators that give a tensor another storage: they read and write no element.

@@ -7,10 +7,11 @@ from typing import Final
 import torch
 
 from ...errors import BackendUnavailable
+from .collective_kernels import collective_kernels
 from .operators import Operators
 from .own_kernels import composites, own_kernels
 from .pytorch_device.accelerator import make_cuda_accelerator, works_in_child
-from .pytorch_device.kernels import register
+from .pytorch_device.kernels import register, register_collectives
 from .pytorch_device.tensors import CUDA, PRIVATE, DeviceKey, TensorMaker
 
 
@@ -24,9 +25,12 @@ class ProcessDevice:
             torch.utils.backend_registration._setup_privateuseone_for_python_backend(key.type)
         self.maker = TensorMaker(key)
         self.operators = Operators(self.maker)
-        self._kept = register(
-            key, self.operators.run, own_kernels(self.operators), composites(self.operators)
-        )
+        self._kept = [
+            *register(
+                key, self.operators.run, own_kernels(self.operators), composites(self.operators)
+            ),
+            *register_collectives(key, collective_kernels(self.operators)),
+        ]
 
 
 class _Process:

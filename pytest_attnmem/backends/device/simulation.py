@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -16,7 +16,9 @@ from ...measurement.values_limit import VALUES_LIMIT, parse_values_limit
 from ...profiles import DeviceProfile
 from ...torch_releases import minor_version
 from ...values.tape import Tape
+from ..simulated import torch_distributed
 from ..simulated.allocation_lines import LineFinder
+from ..simulated.collectives import Collectives
 from ..simulated.cudnn_plans import CudnnPlans
 from ..simulated.op_plan import AllocationPlan, Planner
 from ..simulated.op_rules import plan
@@ -56,10 +58,14 @@ class DeviceSimulation:
         self.workspace_of_cudnn = self._cudnn.workspace
         self._values = ValuesOfStorages(process.maker, profile)
         self.tape = Tape(self._values, parse_values_limit(VALUES_LIMIT))
+        torch_distributed.follow()
         self.device = Device(
             profile, settings_from(os.environ), version, workspaces(profile, version, os.environ)
         )
         self._planned = PlannedMemory(self.device, self.unknown)
+        collectives = Collectives(self.errors.assumed, process.maker.is_here)
+        collectives.follow(self.tape, nullcontext)
+        self.collectives = collectives.replacements()
         self._functions = CudaFunctions(self.device, self._values.default, self, process.maker)
 
     # What operators ask of it
@@ -130,7 +136,11 @@ class DeviceSimulation:
             self.is_active = False
 
     def _patches(self) -> dict[tuple[Any, str], Any]:
-        return {**self._functions.patches(), **storage_methods(self._process.operators)}
+        return {
+            **self._functions.patches(),
+            **storage_methods(self._process.operators),
+            **torch_distributed.patches(),
+        }
 
     def trace(self, origins: Origins | None) -> None:
         """Searches for modules and roles of tensors too, or no longer."""

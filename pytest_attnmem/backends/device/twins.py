@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import torch
 
-from .pytorch_device.tensors import TensorMaker
+from .pytorch_device.tensors import TensorMaker, view
 
 _aten = torch.ops.aten
 _META: Final = torch.device("meta")
@@ -28,6 +28,8 @@ class Twins:
         self._maker = maker
         self._func = func
         self._twins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self._storages: dict[int, torch.Tensor] = {}
+        """The tensors by the storage of the twin."""
 
     def of(self, arg: Any) -> Any:
         """Returns an argument with twins in the place of its tensors."""
@@ -51,6 +53,7 @@ class Twins:
             return tensor.to(_META)
         twin = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=_META)
         self._twins[id(twin)] = tensor, twin
+        self._storages[twin.untyped_storage()._cdata] = tensor
         return twin
 
     def changed(self) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
@@ -69,9 +72,12 @@ class Twins:
         return computed
 
     def fresh_in(self, shown: Any) -> Iterator[torch.Tensor]:
-        """Yields the tensors in a result that are no twins."""
+        """Yields the tensors in a result with a storage of their own."""
         if isinstance(shown, torch.Tensor):
-            if id(shown) not in self._twins:
+            if (
+                shown.untyped_storage()._cdata not in self._storages
+                and id(shown) not in self._twins
+            ):
                 yield shown
         elif isinstance(shown, list | tuple):
             for one in shown:
@@ -81,7 +87,13 @@ class Twins:
         """Returns a result with the device's tensors: those of twins, and new ones in order."""
         if isinstance(shown, torch.Tensor):
             twin = self._twins.get(id(shown))
-            return next(made) if twin is None else twin[0]
+            if twin is not None:
+                return twin[0]
+            source = self._storages.get(shown.untyped_storage()._cdata)
+            if source is None:
+                return next(made)
+            offset = int(shown.storage_offset()) + int(source.storage_offset())
+            return view(source, shown.shape, shown.stride(), offset)
         if isinstance(shown, list | tuple):
             return type(shown)([self.replaced(one, made) for one in shown])
         return shown

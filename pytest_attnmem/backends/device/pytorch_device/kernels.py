@@ -43,9 +43,21 @@ def register(
     return [fallback, aten]
 
 
+def register_collectives(key: DeviceKey, kernels: Mapping[Any, Run]) -> list[Library]:
+    """Gives the operators of process groups their kernels; returns what keeps them."""
+    libraries: dict[str, Library] = {}
+    for op, kernel in kernels.items():
+        space = op.namespace
+        library = libraries.setdefault(space, Library(space, "IMPL"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about kernels that are replaced on purpose
+            put(library, op, kernel, key.dispatch)
+    return [*libraries.values()]
+
+
 def put(library: Library, op: Any, kernel: Run, key: str) -> None:
     """Makes a function the kernel of an operator for a key."""
-    library.impl(op.name().removeprefix("aten::"), kernel, key, allow_override=True)
+    library.impl(op.name().partition("::")[2], kernel, key, allow_override=True)
 
 
 def below(op: Any, key: torch._C.DispatchKey) -> Run:

@@ -166,9 +166,9 @@ class TensorMaker:
         """Returns True if a storage with bytes is alive."""
         return bool(self._stored)
 
-    def is_here(self, tensor: torch.Tensor) -> bool:
+    def is_here(self, value: Any) -> bool:
         """Returns True for a tensor of the device."""
-        return tensor.device.type == self.key.type
+        return isinstance(value, torch.Tensor) and value.device.type == self.key.type
 
     def _form_of(
         self, shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype
