@@ -137,9 +137,16 @@ def _describe(args: Any, parts: list[Any]) -> bool:
     for arg in args:
         kind = type(arg)
         if isinstance(arg, torch.Tensor):
-            if arg.is_cpu or arg.layout is not torch.strided:
+            if arg.layout is not torch.strided or (arg.is_cpu and arg.dim()):
                 return False
-            parts += (arg.shape, arg.stride(), arg.dtype, arg.storage_offset(), arg.is_conj())
+            parts += (
+                arg.is_cpu,
+                arg.shape,
+                arg.stride(),
+                arg.dtype,
+                arg.storage_offset(),
+                arg.is_conj(),
+            )
         elif kind in _EXACT or kind in _EXACT_TOO:
             parts += (kind, arg)
         elif kind is float:

@@ -27,6 +27,7 @@ from .storages import DeviceStorage
 from .twins import Twins
 
 _aten = torch.ops.aten
+_NUMBERS: Final = (int, float, bool, complex)
 _UNKNOWN: Final = Layouts((), ())
 #: Operators that CUDA's kernel lays out in another way than the CPU's.
 _BY_COLUMNS: Final = frozenset({_aten.nonzero.default})
@@ -60,6 +61,9 @@ class Running(Protocol):
     def mark_unknown(self, op: str) -> None:
         """Records an operator whose scratch no rule knows."""
 
+    def explain_unknown(self, why: str) -> None:
+        """Records why the scratch of a call is unknown whose operator has a rule."""
+
     def refuse(self, why: str) -> CannotSimulate:
         """Records why the window's numbers are not enforced, and returns the error to raise."""
 
@@ -91,7 +95,7 @@ class Operators:
         call = None if note else tape.begin(func, args, kwargs, known.layouts or _UNKNOWN)
         make = self.maker.make
         made = [
-            make(storage, one.shape, one.stride, one.dtype)
+            _on_host(one) if one.on_host else make(storage, one.shape, one.stride, one.dtype)
             for storage, one in zip(storages, known.made, strict=True)
         ]
         out = known.result(args, made)
@@ -127,14 +131,23 @@ class Operators:
         tape.end(call, out)
         if key is None or given is not args or resized or not _BY_VALUES.isdisjoint(func.tags):
             return out
-        if not any(one.on_host for one in made):
-            known = KnownCall.of(out, args, tensors, made, plan)
-            if known is not None:
-                known.layouts = Layouts(tuple(call.inputs), tuple(call.outputs))
-                if known.is_one:
-                    known.note = _note_of(func, args, kwargs, known.layouts)
-                running.calls.add(key, known)
+        known = KnownCall.of(out, args, tensors, made, plan)
+        if known is not None:
+            known.layouts = Layouts(tuple(call.inputs), tuple(call.outputs))
+            if known.is_one:
+                known.note = self._note_of(func, args, kwargs, known.layouts)
+            running.calls.add(key, known)
         return out
+
+    def _note_of(
+        self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], layouts: Layouts
+    ) -> RepeatedNote | None:
+        """Returns the note that such calls share; it holds none of the tensors."""
+        places = tuple(at for at, arg in enumerate(args) if isinstance(arg, torch.Tensor))
+        if not all(self.maker.is_here(args[at]) for at in places):
+            return None  # a seed is noted by what it is
+        others = tuple(None if at in places else arg for at, arg in enumerate(args))
+        return repeated_note(func, others, places, kwargs, layouts)
 
     def _result_without_data(
         self, running: Running, twins: Twins, func: Any, args: Any, kwargs: Any
@@ -197,7 +210,7 @@ class Operators:
 
     def _new(self, storage: DeviceStorage, made: MadeTensor, twin: torch.Tensor) -> torch.Tensor:
         if made.on_host:
-            return torch.zeros(made.shape, dtype=made.dtype, device="cpu")
+            return _on_host(made)
         tensor = self.maker.make(storage, made.shape, made.stride, made.dtype)
         offset = int(twin.storage_offset())
         return view(tensor, made.shape, made.stride, offset) if offset else tensor
@@ -220,13 +233,8 @@ class Operators:
         return True
 
 
-def _note_of(
-    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], layouts: Layouts
-) -> RepeatedNote | None:
-    """Returns the note that such calls share; it holds none of the tensors."""
-    places = tuple(at for at, arg in enumerate(args) if isinstance(arg, torch.Tensor))
-    others = tuple(None if at in places else arg for at, arg in enumerate(args))
-    return repeated_note(func, others, places, kwargs, layouts)
+def _on_host(made: MadeTensor) -> torch.Tensor:
+    return torch.zeros(made.shape, dtype=made.dtype, device="cpu")
 
 
 def _with_tensors(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -234,15 +242,15 @@ def _with_tensors(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
     Python gets the numbers, which some overloads refuse where they expect a tensor.
     """
-    if not any(type(arg) in (int, float, bool, complex) for arg in args):
-        return args
-    if torch._C._should_allow_numbers_as_tensors(func._schema.name.partition("::")[2]):
+    wrapped = [
+        at
+        for at, (arg, expected) in enumerate(zip(args, func._schema.arguments, strict=False))
+        if type(arg) in _NUMBERS and isinstance(expected.type, torch.TensorType)
+    ]
+    if not wrapped or torch._C._should_allow_numbers_as_tensors(func._opname):
         return args
     return tuple(
-        torch.tensor(arg, device="cpu")
-        if type(arg) in (int, float, bool, complex) and isinstance(expected.type, torch.TensorType)
-        else arg
-        for arg, expected in zip(args, func._schema.arguments, strict=False)
+        torch.tensor(arg, device="cpu") if at in wrapped else arg for at, arg in enumerate(args)
     )
 
 

@@ -16,7 +16,10 @@ from ..simulated.attention.sdpa import scaled_dot_product_attention
 from ..simulated.batch_norm import batch_norm
 from ..simulated.composed_ops import COMPOSED
 from ..simulated.fast_encoder import encoder_layer, multi_head_attention
+from ..simulated.op_kinds import in_cpp
 from ..simulated.op_rules import RULES
+from ..simulated.recurrent import NETWORKS
+from ..simulated.recurrent_ops import BY_CUDNN, is_for_cudnn
 from ..simulated.windows import WINDOWS
 from .operators import Operators
 from .pytorch_device.kernels import Run, below
@@ -114,7 +117,15 @@ def composites(operators: Operators) -> Mapping[Any, Run]:
             _of_profile, operators, questions.number_of_backend
         ),
         _aten.batch_norm.default: lambda *args: batch_norm(operators.current.mark_unknown, *args),
+        **{op: partial(_network, operators, op) for op in NETWORKS},
     }
+
+
+def _network(operators: Operators, op: Any, x: Any, *rest: Any) -> Any:
+    """Runs a recurrent network by PyTorch's own cells, though cuDNN would on a device."""
+    if is_for_cudnn(x):
+        operators.current.explain_unknown(BY_CUDNN)
+    return in_cpp(op, x, *rest)
 
 
 def _of_profile(operators: Operators, function: Callable[..., Any], *args: Any, **kw: Any) -> Any:

@@ -26,6 +26,7 @@ from ..simulated.out_of_memory import out_of_memory
 from ..simulated.patched import patched
 from ..simulated.planned_memory import PlannedMemory
 from ..simulated.program_errors import ProgramErrors
+from ..simulated.recurrent_ops import weight_patches
 from ..simulated.simulated_device import Device
 from ..simulated.unknown_scratch import UnknownScratch
 from ..simulated.workspaces import workspaces
@@ -51,6 +52,7 @@ class DeviceSimulation:
         self.plan = planner
         self.calls = KnownCalls()
         self.is_active = False
+        process.operators.current = self
         self.unknown, self.errors = UnknownScratch(), ProgramErrors()
         self.lines = LineFinder()
         self._process = process
@@ -100,6 +102,10 @@ class DeviceSimulation:
         """Records an operator whose scratch no rule knows."""
         self.unknown.mark(op)
 
+    def explain_unknown(self, why: str) -> None:
+        """Records why the scratch of a call is unknown whose operator has a rule."""
+        self.unknown.explain(why)
+
     def refuse(self, why: str) -> CannotSimulate:
         """Records why the window's numbers are not enforced, and returns the error to raise."""
         return self.errors.record(why)
@@ -140,6 +146,7 @@ class DeviceSimulation:
             **self._functions.patches(),
             **storage_methods(self._process.operators),
             **torch_distributed.patches(),
+            **weight_patches(self.unknown),
         }
 
     def trace(self, origins: Origins | None) -> None:

@@ -34,17 +34,11 @@ _OTHER_HOOKS: Final = "_ZN2at6detail11getXPUHooksEv"
 #: come after two destructors.
 _TYPE = _IS_BUILT = 2
 #: The functions of the hooks, from ``isBuilt`` on, and what each returns here.
-_ANSWERS: Final = {
-    "isBuilt": 1,
-    "isAvailable": 1,
-    "hasPrimaryContext": 0,
-    "init": 0,
-    "deviceCount": 1,
-    "setCurrentDevice": 0,
-    "getCurrentDevice": 0,
-    "exchangeDevice": 0,
-    "maybeExchangeDevice": 0,
-}
+_ANSWERS: Final = (
+    *(("isBuilt", 1), ("isAvailable", 1), ("hasPrimaryContext", 0), ("init", 0)),
+    *(("deviceCount", 1), ("setCurrentDevice", 0), ("getCurrentDevice", 0)),
+    *(("exchangeDevice", 0), ("maybeExchangeDevice", 0)),
+)
 
 
 def make_cuda_accelerator() -> None:
@@ -103,7 +97,7 @@ def _replace_hooks(cpu: ctypes.CDLL, guard: int) -> None:
         1: _function(guard, _TYPE),  # the number of CUDA's type
         0: _function(_result_of(cpu, _OTHER_HOOKS), _IS_BUILT),  # no build has both
     }
-    for place, answer in enumerate(_ANSWERS.values()):
+    for place, (_, answer) in enumerate(_ANSWERS):
         table[start + _IS_BUILT + place] = returned[answer]
     _Pointer.from_address(hooks).value = ctypes.addressof(table) + start * _WORD
     atexit.register(_put_back, hooks, before, table)
