@@ -209,7 +209,22 @@ def unpacked_bits():
 
 
 @program
-def graphed_fused_optimizer():
+def warned_flash():
+    torch.use_deterministic_algorithms(True, warn_only=True)
+    try:
+        q, k, v = (made(2, 4, 512, 64, dtype=torch.float16) for _ in range(3))
+        F.scaled_dot_product_attention(q, k, v, is_causal=True).sum().backward()
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+@program
+def more_elements_than_an_int():
+    return torch.empty(2**31 + 8, dtype=torch.int8, device="cuda").cumsum(0, dtype=torch.int8)
+
+
+@program
+def fused_optimizer():
     model = nn.Linear(256, 256).to("cuda")
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     for _ in range(2):

@@ -53,6 +53,7 @@ class CudaFunctions:
         self._any_stream, self._stream_type, self._external = stream_types(self, self._pools)
         self._stream = self._default = self._stream_type(stream_id=0)
         self._generators = (DefaultGenerator(random),)
+        self._heard: list[Any] = []
 
     def patches(self) -> dict[tuple[Any, str], Any]:
         """Returns the functions by owner and name, for a window of this process."""
@@ -87,6 +88,14 @@ class CudaFunctions:
         ):
             found[torch.cuda, name] = found[torch.cuda.streams, name] = kind
         return found
+
+    def hear_seeds(self) -> None:
+        """Seeds the generator as a program did outside windows, where PyTorch waits for CUDA."""
+        calls = [call for call in torch.cuda._lazy_seed_tracker.get_calls() if call]
+        for call in calls:
+            if not any(call is before for before in self._heard):
+                call[0]()
+        self._heard = calls
 
     # Names of torch.cuda that C++ code sets
 

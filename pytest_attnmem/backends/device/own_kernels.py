@@ -16,7 +16,7 @@ from ..simulated.attention.sdpa import scaled_dot_product_attention
 from ..simulated.batch_norm import batch_norm
 from ..simulated.composed_ops import COMPOSED
 from ..simulated.fast_encoder import encoder_layer, multi_head_attention
-from ..simulated.op_kinds import in_cpp
+from ..simulated.op_kinds import in_autograd, in_cpp
 from ..simulated.op_rules import RULES
 from ..simulated.recurrent import NETWORKS
 from ..simulated.recurrent_ops import BY_CUDNN, is_for_cudnn
@@ -119,6 +119,20 @@ def composites(operators: Operators) -> Mapping[Any, Run]:
         _aten.batch_norm.default: lambda *args: batch_norm(operators.current.mark_unknown, *args),
         **{op: partial(_network, operators, op) for op in NETWORKS},
     }
+
+
+def unknown_gradients(operators: Operators) -> Mapping[Any, Run]:
+    """Returns autograd's kernels of operators whose backward frees its steps in another order."""
+    return {
+        op: partial(_without_gradients, operators, op)
+        for op in (_aten.linalg_lu_factor_ex.default,)
+    }
+
+
+def _without_gradients(operators: Operators, op: Any, *args: Any, **kwargs: Any) -> Any:
+    if torch.is_grad_enabled() and args[0].requires_grad and args[0].numel():
+        operators.current.mark_unknown(f"the backward of {op}")
+    return in_autograd(op, *args, **kwargs)
 
 
 def _network(operators: Operators, op: Any, x: Any, *rest: Any) -> Any:

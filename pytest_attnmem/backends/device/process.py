@@ -9,7 +9,7 @@ import torch
 from ...errors import BackendUnavailable
 from .collective_kernels import collective_kernels
 from .operators import Operators
-from .own_kernels import composites, own_kernels
+from .own_kernels import composites, own_kernels, unknown_gradients
 from .pytorch_device.accelerator import make_cuda_accelerator, works_in_child
 from .pytorch_device.kernels import register, register_collectives
 from .pytorch_device.tensors import CUDA, PRIVATE, DeviceKey, TensorMaker
@@ -27,7 +27,11 @@ class ProcessDevice:
         self.operators = Operators(self.maker)
         self._kept = [
             *register(
-                key, self.operators.run, own_kernels(self.operators), composites(self.operators)
+                key,
+                self.operators.run,
+                own_kernels(self.operators),
+                composites(self.operators),
+                unknown_gradients(self.operators),
             ),
             *register_collectives(key, collective_kernels(self.operators)),
         ]

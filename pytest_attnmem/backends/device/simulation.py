@@ -136,7 +136,8 @@ class DeviceSimulation:
         self._process.operators.current = self
         self.is_active = True
         try:
-            with patched(self._patches()):
+            with patched(self._patches()), _scripts_unfused():
+                self._functions.hear_seeds()
                 yield
         finally:
             self.is_active = False
@@ -182,3 +183,14 @@ class DeviceSimulation:
     def offset(self) -> int:
         """Returns the numbers that the device's default generator has drawn since its seed."""
         return self._values.default.offset
+
+
+@contextmanager
+def _scripts_unfused() -> Iterator[None]:
+    """Runs scripts operator by operator: the fuser compiles for a device that is not there."""
+    before = torch._C._jit_can_fuse_on_gpu()
+    torch._C._jit_override_can_fuse_on_gpu(False)
+    try:
+        yield
+    finally:
+        torch._C._jit_override_can_fuse_on_gpu(before)

@@ -20,14 +20,19 @@ Run = Callable[..., Any]
 
 
 def register(
-    key: DeviceKey, run: Run, own: Mapping[Any, Run], composites: Mapping[Any, Run]
+    key: DeviceKey,
+    run: Run,
+    own: Mapping[Any, Run],
+    composites: Mapping[Any, Run],
+    in_autograd: Mapping[Any, Run],
 ) -> list[Library]:
     """Gives the device its kernels; returns what keeps them.
 
     An operator with a kernel on CUDA gets one here, so that no default of C++ stands between: a
     view the one of PyTorch for tensors without data, and every other ``run(operator, …)``, as those
     do that have no kernel anywhere. ``own`` has others by operator, which are given all the same.
-    ``composites`` replace what C++ code composes of other operators above autograd.
+    ``composites`` replace what C++ code composes of other operators above autograd, and
+    ``in_autograd`` stands in the place of autograd's kernels alone.
     """
     fallback, aten = Library("_", "IMPL"), Library("aten", "IMPL")
     fallback.fallback(run, key.dispatch)
@@ -40,6 +45,8 @@ def register(
         for op, composite in composites.items():
             put(aten, op, composite, f"Autograd{key.dispatch}")
             put(aten, op, composite, key.dispatch)
+        for op, kernel in in_autograd.items():
+            put(aten, op, kernel, f"Autograd{key.dispatch}")
     return [fallback, aten]
 
 
