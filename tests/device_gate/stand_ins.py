@@ -22,7 +22,8 @@ class StandIn:
         """Empties the device, but for the workspaces of libraries if ``primed``."""
         if not self.is_device:
             self.backend.forget(primed=primed)
-            self.backend.name_device()
+        self.backend.name_device()
+        if not self.is_device:
             return
         self.backend.simulation.restart()
         if primed:

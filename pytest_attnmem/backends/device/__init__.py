@@ -48,6 +48,14 @@ class SimulatedDevice(Backend):
         """Returns the context in which measured programs run."""
         return self.simulation.active()
 
+    def name_device(self) -> None:
+        """Takes this test for one that names the device: what it makes elsewhere is on the host."""
+        self.simulation.device_named = True
+
+    def forget(self) -> None:
+        """Begins another test, which names no device unless somebody says so; the heap stays."""
+        self.simulation.device_named = False
+
     def gauge(self) -> Recorder:
         """Returns the simulation, which records its own device."""
         return self.simulation

@@ -52,6 +52,8 @@ class DeviceSimulation:
         self.plan = planner
         self.calls = KnownCalls()
         self.is_active = False
+        self.device_named = False
+        """False for a program that names no device: its tensors are all on this one."""
         process.operators.current = self
         self.unknown, self.errors = UnknownScratch(), ProgramErrors()
         self.lines = LineFinder()
@@ -136,7 +138,8 @@ class DeviceSimulation:
         self._process.operators.current = self
         self.is_active = True
         try:
-            with patched(self._patches()), _scripts_unfused():
+            default = nullcontext() if self.device_named else self._process.maker.device
+            with patched(self._patches()), _scripts_unfused(), default:
                 self._functions.hear_seeds()
                 yield
         finally:

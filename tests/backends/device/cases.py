@@ -28,6 +28,7 @@ class Device:
         self.maker = process_device(key).maker
         self.backend = open_backend("device:A100-80GB")
         self.backend.prime()
+        self.backend.name_device()
 
     def made(self, *shape, **options):
         return torch.ones(*shape, device=self.type, **options)
@@ -167,6 +168,10 @@ def case_a_model_is_copied_and_saved(device):
     return [str(loaded["weight"].device), torch.equal(loaded["weight"], model.weight)]
 
 
+def case_a_program_that_names_no_device_is_on_this_one(device):
+    return str(torch.ones(3).device)
+
+
 def case_it_runs_out_of_memory(device):
     gauge = device.backend.gauge()
     gauge.start()
@@ -195,6 +200,9 @@ def main():
         found["outside"] = str(error)
     for name, case in globals().copy().items():
         if name.startswith("case_"):
+            device.backend.forget()
+            if "names_no_device" not in name:
+                device.backend.name_device()
             with device.backend.world():
                 try:
                     found[name] = case(device)

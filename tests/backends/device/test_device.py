@@ -73,6 +73,11 @@ def test_a_model_is_copied_and_saved(found):
     assert answers["case_a_model_is_copied_and_saved"] == expected
 
 
+def test_a_program_that_names_no_device_is_on_this_one(found):
+    device, answers = found
+    assert answers["case_a_program_that_names_no_device_is_on_this_one"] == f"{device}:0"
+
+
 def test_it_runs_out_of_memory(found):
     text, needed = found[1]["case_it_runs_out_of_memory"]
     assert text == "CUDA out of memory. Tried to allocate 4096.00 GiB. GPU 0"
