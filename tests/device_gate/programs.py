@@ -203,7 +203,7 @@ def main() -> None:
         found[source] = on_null(source) if name == "null" else in_children(name, source)
         seconds = time.process_time() + sum(os.times()[2:4]) - start
         print(name, source, len(found[source]), f"{seconds:.1f} s", flush=True)
-    Path(out).write_text(json.dumps(found), "utf-8")
+        Path(out).write_text(json.dumps(found), "utf-8")  # at once: the next one may take minutes
     os._exit(0)
 
 

@@ -134,6 +134,7 @@ def main() -> None:
     """Runs the gate."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--null", required=True, help="a Python with the CUDA build of this torch")
+    parser.add_argument("--sources", nargs="*", default=[], help="of programs; by default, all")
     parser.add_argument("--only", nargs="*", default=PARTS, choices=PARTS)
     given = parser.parse_args()
     file = HERE / "gate.json"
@@ -144,10 +145,12 @@ def main() -> None:
     if "op_db" in given.only:
         found["op_db"] = {name: run(sys.executable, "op_db.py", name) for name in STAND_INS}
     if "programs" in given.only:
-        found["programs"] = {
-            **{name: run(sys.executable, "programs.py", name) for name in STAND_INS},
-            "null": run(given.null, "programs.py", "null", null=True),
-        }
+        programs = found.setdefault("programs", {})
+        for name in (*STAND_INS, "null"):
+            null = name == "null"
+            python = given.null if null else sys.executable
+            made = run(python, "programs.py", name, *given.sources, null=null)
+            programs[name] = {**programs.get(name, {}), **made}
     write(found)
 
 

@@ -10,6 +10,8 @@ import torch
 
 from ...values.notes import Layouts
 from ...values.repeated_note import RepeatedNote
+from ..simulated.convolution.settings import cudnn_settings
+from ..simulated.deterministic_ops import algorithms
 from ..simulated.op_plan import AllocationPlan
 
 #: Calls that are remembered; then all are forgotten, as a program that makes more sizes than these
@@ -115,11 +117,7 @@ class KnownCalls:
 
 def key_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
     """Returns what tells a call from others; None for one that depends on more than it says."""
-    parts: list[Any] = [
-        func,
-        torch.get_default_dtype(),
-        torch.are_deterministic_algorithms_enabled(),
-    ]
+    parts: list[Any] = [func, torch.get_default_dtype(), algorithms(), cudnn_settings()]
     if not _describe(args, parts):
         return None
     if kwargs:

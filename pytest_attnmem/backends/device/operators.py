@@ -117,8 +117,11 @@ class Operators:
         grown = [self._resize(running, func, *pair) for pair in resized]
         fresh = [*twins.fresh_in(shown)]
         made = [self._made(one) for one in fresh]
-        plan = self._plan_of(running, func, args, kwargs, made, any(grown))
-        made, plan = _settled(made, plan)
+        found = self._plan_of(running, func, args, kwargs, made, any(grown))
+        if found is None:
+            running.mark_unknown(str(func))
+        plan = tuple(map(Output, range(len(made)))) if found is None else found
+        made = _settled(made, plan)
         storages = [running.new_storage(one.nbytes, one.shape, one.dtype) for one in made]
         running.allocate(func, plan, storages)
         tape = running.tape
@@ -129,7 +132,10 @@ class Operators:
         ]
         out = twins.replaced(shown, iter(tensors))
         tape.end(call, out)
-        if key is None or given is not args or resized or not _BY_VALUES.isdisjoint(func.tags):
+        same = key is not None and given is args and found is not None and not resized
+        if not same or any(twin.storage_offset() for twin in fresh):
+            return out
+        if not _BY_VALUES.isdisjoint(func.tags):
             return out
         known = KnownCall.of(out, args, tensors, made, plan)
         if known is not None:
@@ -191,18 +197,14 @@ class Operators:
         kwargs: dict[str, Any],
         made: Sequence[MadeTensor],
         resized: bool,
-    ) -> AllocationPlan:
+    ) -> AllocationPlan | None:
         kind = algorithms()
         ghosts = tuple(self.maker.ghost(one.shape, one.stride, one.dtype) for one in made)
         call = OpCall(
             str(func), args, kwargs, ghosts, running.profile, kind > 0, running.version,
             running.workspace_of_cudnn, kind == FILLING, resized,
         )  # fmt: skip
-        plan = running.plan(call)
-        if plan is None:
-            running.mark_unknown(str(func))
-            plan = tuple(map(Output, range(len(made))))
-        return plan
+        return running.plan(call)
 
     def _made(self, twin: torch.Tensor) -> MadeTensor:
         nbytes = twin.untyped_storage().nbytes()
@@ -254,9 +256,7 @@ def _with_tensors(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
     )
 
 
-def _settled(
-    made: list[MadeTensor], plan: AllocationPlan
-) -> tuple[list[MadeTensor], AllocationPlan]:
+def _settled(made: list[MadeTensor], plan: AllocationPlan) -> list[MadeTensor]:
     """Returns the tensors with the bytes that the plan gives them; a seed is on the host."""
     planned = {step.index: step.nbytes for step in plan if isinstance(step, Output)}
     found = []
@@ -266,4 +266,4 @@ def _settled(
         found.append(
             one._replace(nbytes=nbytes if nbytes is not None else one.nbytes, on_host=on_host)
         )
-    return found, plan
+    return found

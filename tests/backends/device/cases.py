@@ -113,6 +113,20 @@ def case_a_size_that_values_tell_is_not_remembered(device):
     return [x[x > limit].shape[0] for limit in (1, 4, 1)]
 
 
+def case_an_unknown_operator_is_told_each_time(device):
+    x = device.made(2, 9, 9)
+    return [device.peak(lambda: torch.linalg.det(x))[1] for _ in range(2)]
+
+
+def case_a_setting_that_changes_is_heard(device):
+    image, weight = device.made(1, 3, 8, 8), device.made(4, 3, 3, 3)
+    seen = []
+    for benchmark in (False, True, False):
+        with torch.backends.cudnn.flags(enabled=True, benchmark=benchmark):
+            seen.append(device.peak(lambda: torch.conv2d(image, weight))[1])
+    return [seen[0] == seen[2], seen[0] == seen[1]]
+
+
 def case_values_are_read(device):
     x = torch.arange(6.0, device=device.type).reshape(2, 3)
     x[0].mul_(2)

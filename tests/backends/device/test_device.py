@@ -18,6 +18,10 @@ EXPECTED = {
     "memory_ends_with_the_last_view": [400, 400, 0],
     "an_error_frees_what_it_leaves": 0,
     "a_size_that_values_tell_is_not_remembered": [4, 1, 4],
+    "an_unknown_operator_is_told_each_time": [
+        "no model of aten._linalg_det.default; use backend='null' or 'cuda'"
+    ]
+    * 2,
     "values_are_read": [
         *(180.0, [[9.0, 12.0, 15.0], [12.0, 20.0, 28.0], [15.0, 28.0, 41.0]], True, True),
     ],
@@ -71,6 +75,10 @@ def test_a_model_is_copied_and_saved(found):
     without = "AttributeError: '_DummyBackendModule' object has no attribute 'device'"
     expected = ours if device == "cuda" else without
     assert answers["case_a_model_is_copied_and_saved"] == expected
+
+
+def test_a_setting_that_changes_is_heard(found):
+    assert found[1]["case_a_setting_that_changes_is_heard"] == [True, False]
 
 
 def test_a_program_that_names_no_device_is_on_this_one(found):
