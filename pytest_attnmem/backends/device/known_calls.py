@@ -14,6 +14,7 @@ from ..simulated.convolution.settings import cudnn_settings
 from ..simulated.deterministic_ops import algorithms
 from ..simulated.op_plan import AllocationPlan
 
+_warns = torch.is_deterministic_algorithms_warn_only_enabled
 #: Calls that are remembered; then all are forgotten, as a program that makes more sizes than these
 #: makes new ones.
 MOST: Final = 20_000
@@ -117,7 +118,7 @@ class KnownCalls:
 
 def key_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
     """Returns what tells a call from others; None for one that depends on more than it says."""
-    parts: list[Any] = [func, torch.get_default_dtype(), algorithms(), cudnn_settings()]
+    parts: list[Any] = [func, torch.get_default_dtype(), algorithms(), _warns(), cudnn_settings()]
     if not _describe(args, parts):
         return None
     if kwargs:

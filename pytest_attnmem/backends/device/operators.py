@@ -105,6 +105,16 @@ class Operators:
             tape.repeat(note, [args[place] for place in note.places], made[0])
         return out
 
+    def refuse_sparse(self, func: Any, *_: Any, **__: Any) -> Any:
+        """Refuses an operator of sparse tensors, which have no storage.
+
+        Raises:
+            CannotSimulate: always.
+        """
+        raise self.current.refuse(
+            f"{func} of a sparse tensor cannot be simulated; use backend='null' or 'cuda'"
+        )
+
     def _run_first(
         self, running: Running, key: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:

@@ -32,6 +32,7 @@ class ProcessDevice:
                 own_kernels(self.operators),
                 composites(self.operators),
                 unknown_gradients(self.operators),
+                self.operators.refuse_sparse,
             ),
             *register_collectives(key, collective_kernels(self.operators)),
         ]

@@ -15,6 +15,9 @@ from .tensors import DeviceKey
 
 _META: Final = torch._C.DispatchKey.Meta
 
+#: The layouts that have keys of their own.
+_SPARSE: Final = ("Sparse", "SparseCsr")
+
 #: Runs an operator with its arguments.
 Run = Callable[..., Any]
 
@@ -25,6 +28,7 @@ def register(
     own: Mapping[Any, Run],
     composites: Mapping[Any, Run],
     in_autograd: Mapping[Any, Run],
+    refuse: Run,
 ) -> list[Library]:
     """Gives the device its kernels; returns what keeps them.
 
@@ -32,10 +36,13 @@ def register(
     view the one of PyTorch for tensors without data, and every other ``run(operator, …)``, as those
     do that have no kernel anywhere. ``own`` has others by operator, which are given all the same.
     ``composites`` replace what C++ code composes of other operators above autograd, and
-    ``in_autograd`` stands in the place of autograd's kernels alone.
+    ``in_autograd`` stands in the place of autograd's kernels alone; ``refuse`` runs what only
+    sparse tensors reach.
     """
     fallback, aten = Library("_", "IMPL"), Library("aten", "IMPL")
     fallback.fallback(run, key.dispatch)
+    for layout in _SPARSE:
+        fallback.fallback(refuse, layout + key.dispatch)
     kernels = {_operator(name): None for name in kernels_of_cuda()}
     kernels.pop(None, None)
     with warnings.catch_warnings():
