@@ -30,7 +30,7 @@ endif
 # With bytecode, or each of the processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo figures docs test gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites pytorch-suite published histories order null-versions clean
+.PHONY: demo figures docs test device-gate gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites pytorch-suite published histories order null-versions clean
 .DELETE_ON_ERROR:
 
 # A regression as a user meets it; then all examples, with their table and their page. With one thread, the bytes are
@@ -143,6 +143,10 @@ accuracy: $(VENV)/installed
 	$(BIN)/python tests/opinfo.py
 	$(BIN)/python tests/accuracy.py
 	for python in $(wildcard .venv-null-*/bin/python); do $$python tests/accuracy.py || exit 1; done
+
+# The simulated device that is a device of PyTorch, beside today's and the null device: an hour, into tests/device_gate.
+device-gate: $(VENV)/installed
+	$(BIN)/python tests/device_gate/run.py --null .venv-null-$(CPU_TORCH)/bin/python
 
 # Common modules, eager and compiled, with each CUDA build of torch; the first compilations take minutes.
 compiled: $(NULL)/installed

@@ -57,6 +57,7 @@ ALLOWED_STATE = frozenset(
         ("backends/simulated/known_calls.py", "_DEVICES"),  # facts of torch and of a device
         ("backends/simulated/patched.py", "_VALUES"),  # of PyTorch's attributes
         ("backends/simulated/composite_ops.py", "_LATEST"),  # of what PyTorch's dispatcher has
+        ("backends/device/process.py", "_PROCESS"),  # PyTorch's registrations
         ("backends/simulated/generators.py", "_OWNERS"),  # weak, as generators outlive a session
     }
 )

@@ -96,6 +96,10 @@ BACKENDS: Mapping[str, Opener] = MappingProxyType(
 )
 
 
+#: Backends that are being built: they open by name, and no list has them.
+_HIDDEN: Mapping[str, Opener] = MappingProxyType({"device": _in_module(".device")})
+
+
 def with_profiles(
     profiles: Sequence[DeviceProfile] = (), *, without_rules: bool = False
 ) -> Mapping[str, Opener]:
@@ -173,7 +177,7 @@ def _open(name: str, openers: Mapping[str, Opener]) -> BackendProtocol:
     check_name(name, openers)
     kind, _, argument = name.partition(":")
     with _needing_torch(name):
-        backend = openers[kind](argument)
+        backend = (openers.get(kind) or _HIDDEN[kind])(argument)
     if missing := [member for member in _MEMBERS if not hasattr(backend, member)]:
         raise TypeError(
             f"{shown(backend)} is not a backend: missing {', '.join(missing)};"
@@ -207,9 +211,9 @@ def check_name(name: str, openers: Mapping[str, Opener] = BACKENDS) -> None:
     """
     kind, _, argument = name.partition(":")
     known = ["auto", *openers]
-    device = argument if kind in _NUMBERED else "" if kind in known else name
+    device = argument if kind in _NUMBERED else "" if kind in (*known, *_HIDDEN) else name
     profiles = [] if device.isdecimal() else meant(device)
-    if kind in known and not profiles:
+    if (kind in known or kind in _HIDDEN) and not profiles:
         return
     hint = "; did you mean 'cuda'?" if kind == "gpu" else did_you_mean(kind, known, 0.7)
     if profiles:

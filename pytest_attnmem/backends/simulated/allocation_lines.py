@@ -6,8 +6,10 @@ import sys
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from ...measurement.held import Held
+from ...measurement.held import SAVED, Held
+from ..tracing.node_modules import in_backward
 from ..tracing.tensor_origin import CallFinder, Calls, Origin, Origins, line_of
+from .simulated_device import DeviceBlock
 
 #: Where an operator was called: an origin, or what it is found from.
 Line = Origin | Calls
@@ -44,6 +46,40 @@ class Role(Protocol):
     """The role of a storage, which may be learned after its allocation."""
 
     role: str
+
+
+class AllocatedStorage:
+    """What is known of a storage of the device, for the reports of a window."""
+
+    __slots__ = tuple[str, ...]()  # those of a subclass
+    nbytes: int
+    shape: tuple[int, ...]
+    """The sizes and the dtype of the tensor that it was made for."""
+    dtype: Any
+    nbytes_made: int
+    """The bytes of its first allocation, and by which operator and where it was made."""
+    op: Any
+    line: Line
+    block: DeviceBlock | None
+    role: str
+    """Its role, which may be learned after its allocation."""
+    _forward: bool
+
+    def describe_new(self, nbytes: int, shape: tuple[int, ...], dtype: Any) -> None:
+        """Sets what is known of a new storage."""
+        self.nbytes = self.nbytes_made = nbytes
+        self.shape, self.dtype = shape, dtype
+        self.op, self.line, self.block, self.role = None, (), None, ""
+        self._forward = not in_backward()
+
+    def held(self) -> Held:
+        """Returns the description of its first allocation."""
+        return tensor_held(self.nbytes_made, self.shape, self.dtype, self.op, self.line, self)
+
+    def learn_end(self) -> None:
+        """Learns that a backward pass frees a storage that it did not make: it was saved for it."""
+        if self._forward and not self.role and in_backward():
+            self.role = SAVED
 
 
 def tensor_held(

@@ -26,12 +26,12 @@ from ..ranks.collective_rules import group_of
 from ..ranks.collective_values import CollectiveValues
 from ..ranks.fake_group import FAKE
 from .fake_tensor import CUDA, SimulatedTensor
-from .followed_storage import on_device
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from contextlib import AbstractContextManager
 
-    from .fake_mode import SimulatedFakeMode
+    from ...values.tape import Tape
 
 #: True if lists of tensors pass through one tensor (``_register_builtin_nccl_backend``).
 _STAGES: Final = (
@@ -40,6 +40,10 @@ _STAGES: Final = (
 _EXPLICIT: Final = torch._C.DispatchKey.CompositeExplicitAutograd
 _KEPT: Final = "_attnmem_wait"
 _is_of_c10d: Final = re.compile("_?c10d").match
+
+
+def _is_simulated(value: Any) -> bool:
+    return type(value) is SimulatedTensor and value.is_cuda
 
 
 class _Outputs(list[torch.Tensor]):
@@ -54,14 +58,22 @@ class _Outputs(list[torch.Tensor]):
 class Collectives:
     """The collectives of one simulation."""
 
-    def __init__(self, on_host: Callable[[str], None]) -> None:
-        self.fake_mode: SimulatedFakeMode
+    def __init__(
+        self, on_host: Callable[[str], None], is_here: Callable[[Any], bool] = _is_simulated
+    ) -> None:
+        self._tape: Tape
+        self._unobserved: Callable[[], AbstractContextManager[None]]
+        self._is_here = is_here
         self._on_host = on_host
         self._values: CollectiveValues | None = None
         self._signals: dict[str, torch.Tensor] = {}
         """The tensors of barriers, by group."""
         self._pending: dict[int, weakref.ref[_Outputs]] = {}
         """What collectives hold until the program waits, by the address of an output's storage."""
+
+    def follow(self, tape: Tape, unobserved: Callable[[], AbstractContextManager[None]]) -> None:
+        """Notes values on a tape; ``unobserved`` is the context of operators without memory."""
+        self._tape, self._unobserved = tape, unobserved
 
     def replacements(self) -> Mapping[Any, Callable[..., Any]]:
         """Returns what runs each collective, by operator."""
@@ -89,14 +101,13 @@ class Collectives:
 
     def _run(self, op: Any, *args: Any, **kwargs: Any) -> Any:
         args = _all_arguments(op, args, kwargs)
-        mode, name = self.fake_mode, op.overloadpacket.__name__
-        tape, on_host = mode.values.tape, self._on_host
+        name = op.overloadpacket.__name__
         if self._values is None:
-            self._values = CollectiveValues(tape, on_host)
-        device = bool(on_device(args)) or name == "barrier"
+            self._values = CollectiveValues(self._tape, self._on_host)
+        device = any(map(self._is_here, leaves(args))) or name == "barrier"
         nccl = device and _is_of_nccl(args)
         flat = self._staged(name, args) if nccl else None
-        with mode.unobserved():
+        with self._unobserved():
             self._values.note(op, args)
         asynchronous = _argument(op, args, "async_op")
         kept = asynchronous and nccl
@@ -127,8 +138,8 @@ class Collectives:
         return torch.empty((len(many[0]), *first.shape), dtype=first.dtype, device=CUDA)
 
     def _work(self, name: str, args: tuple[Any, ...], flat: Any) -> Any:
-        tensors = [tensor for tensor in leaves(args[:2]) if type(tensor) is SimulatedTensor]
-        outputs = [tensor for tensor in leaves(args[:1]) if type(tensor) is SimulatedTensor]
+        tensors = [tensor for tensor in leaves(args[:2]) if self._is_here(tensor)]
+        outputs = [tensor for tensor in leaves(args[:1]) if self._is_here(tensor)]
         inputs = [tensor for tensor in tensors if all(tensor is not other for other in outputs)]
         if name == "allgather_":
             kept = _Outputs(outputs, inputs, flat)

@@ -21,6 +21,7 @@ from .index_tensors import MASKS
 from .known_calls import KnownCalls, keep
 from .op_facts import OpFacts
 
+_warns = torch.is_deterministic_algorithms_warn_only_enabled
 _default_dtype = torch.get_default_dtype
 _in_inference_mode = torch.is_inference_mode_enabled
 
@@ -58,7 +59,7 @@ class OpCache:
         ):
             return None, ()
         name = (facts.name, *cudnn_settings()) if facts.reads_cudnn else facts.name
-        parts: list[Any] = [name, _default_dtype(), _in_inference_mode(), algorithms()]
+        parts: list[Any] = [name, _default_dtype(), _in_inference_mode(), algorithms(), _warns()]
         if facts.target:
             target = kwargs["out"]
             if _reads_another(target, args):

@@ -49,6 +49,8 @@ _ATTENTION: Final = MappingProxyType(
     }
 )
 """The position of the probability."""
+#: Operators that PyTorch calls random, and that draw nothing: they take what a forward drew.
+_NO_DRAW: Final = ("attention_backward",)
 
 
 def moved_by(
@@ -61,6 +63,8 @@ def moved_by(
         return _FIXED[called]
     if called in _ATTENTION:
         return _of_attention(called, args, kwargs)
+    if name.endswith(_NO_DRAW):
+        return 0
     if name == "randperm":
         count = int(args[0])
         keys = _launched(count, 2, profile)

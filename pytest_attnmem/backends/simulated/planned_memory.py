@@ -9,9 +9,8 @@ from typing import Any
 import torch
 
 from ...allocator import AllocationError
-from .allocation_lines import Line, scratch_held, workspace_held
+from .allocation_lines import AllocatedStorage, Line, scratch_held, workspace_held
 from .device_memory import Memory
-from .followed_storage import FollowedStorage
 from .op_plan import AllocationPlan, Free, Output, Temporary, Unplanned, Workspace
 from .simulated_device import BACKWARD, MAIN, DeviceBlock
 from .unknown_scratch import UnknownScratch
@@ -27,7 +26,7 @@ class PlannedMemory:
         self._unknown = unknown
 
     def allocate(
-        self, plan: AllocationPlan, fresh: Sequence[FollowedStorage], func: Any, line: Line
+        self, plan: AllocationPlan, fresh: Sequence[AllocatedStorage], func: Any, line: Line
     ) -> None:
         """Allocates the storages that an operator made, and its scratch, and frees the scratch.
 

@@ -15,7 +15,7 @@ from .unknown_scratch import UnknownScratch
 
 #: The dtypes that cuDNN takes; bfloat16 only of some devices and versions.
 _CUDNN_DTYPES: Final = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-_BY_CUDNN: Final = (
+BY_CUDNN: Final = (
     "cuDNN's recurrent network takes scratch that is known on a GPU alone; PyTorch's own can be had"
     " with torch.backends.cudnn.flags(enabled=False)"
 )
@@ -25,8 +25,8 @@ def recurrent_ops(unknown: UnknownScratch) -> dict[Any, Callable[..., Any]]:
     """Returns the replacements by operator; ``unknown`` learns of calls without a model."""
 
     def network(op: Any, run: Callable[..., Any], x: Any, *rest: Any) -> Any:
-        if _is_for_cudnn(x):
-            unknown.explain(_BY_CUDNN)
+        if is_for_cudnn(x):
+            unknown.explain(BY_CUDNN)
         return modelled(op, run, x, *rest)
 
     def modelled(op: Any, run: Callable[..., Any], *args: Any) -> Any:
@@ -50,15 +50,15 @@ def weight_patches(unknown: UnknownScratch) -> dict[tuple[Any, str], Callable[..
     original: Callable[[Any], bool] = torch.backends.cudnn.is_acceptable
 
     def is_acceptable(tensor: Any) -> bool:
-        if _is_for_cudnn(tensor):
-            unknown.explain(_BY_CUDNN)
+        if is_for_cudnn(tensor):
+            unknown.explain(BY_CUDNN)
             return False
         return original(tensor)
 
     return {(torch.backends.cudnn, "is_acceptable"): is_acceptable}
 
 
-def _is_for_cudnn(tensor: Any) -> bool:
+def is_for_cudnn(tensor: Any) -> bool:
     """Returns True if cuDNN computes a network on that input (``use_cudnn`` of RNN.cpp)."""
     return bool(
         torch.backends.cudnn.enabled

@@ -62,6 +62,14 @@ def _cudnn_attention(
     return (out, sums, None, None, N, M, seed, offset, None)
 
 
+def _efficient_backward(
+    _grad: Any, query: Any, key: Any, value: Any, bias: Any, *rest: Any, **_: Any
+) -> tuple[Any, ...]:
+    """Returns contiguous gradients; PyTorch's rule has other arguments than its operator."""
+    of_bias = torch.empty_like(bias) if bias is not None and rest[-1] else None
+    return *map(_contiguous, (query, key, value)), of_bias
+
+
 def _factored(x: Any) -> tuple[Any, Any]:
     """Returns the factors [..., m, n], column by column, and their scales (``geqrf``)."""
     rows, columns = x.shape[-2:]
@@ -184,6 +192,7 @@ SHAPES: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten.nonzero_static.default: _places,
         _aten.glu_jvp.default: lambda glu, *_: torch.empty_like(glu),
         _aten._scaled_dot_product_cudnn_attention.default: _cudnn_attention,
+        _aten._efficient_attention_backward.default: _efficient_backward,
         _aten.cudnn_grid_sampler.default: cudnn_samples,
         _aten.cudnn_grid_sampler_backward.default: cudnn_gradients,
         **LAYOUTS,

@@ -69,8 +69,8 @@ class Simulation:
             {**self._composite_ops.replacements(), **self._collectives.replacements()},
             known_calls(profile, version, plan),
         )
-        self._collectives.fake_mode = self._fake_mode
         self.values = self._fake_mode.values
+        self._collectives.follow(self.values.tape, self._fake_mode.unobserved)
         self._composite_ops.fake_mode = self._fake_mode
         self._converter = FakeConverter(self._fake_mode, self._storages.add_input, self.values)
         self._function_mode = SimulatedFunctionMode(self._fake_mode, self._converter, storages)

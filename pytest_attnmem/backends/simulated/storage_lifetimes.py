@@ -289,7 +289,7 @@ class StorageLifetimes:
     def _freed(self, found: FollowedStorage) -> None:
         self._storages.pop(found.key, None)
         if found.block is not None:
-            found.end()
+            found.learn_end()
             self._free(found.block)
 
     def _free(self, block: DeviceBlock) -> None:

@@ -19,6 +19,12 @@ def attention(backend, p):
         F.scaled_dot_product_attention(q, q[:, :, :33], q[:, :, :33], dropout_p=p)
 
 
+def trained_attention(backend):
+    q = torch.empty(1, 3, 64, 64, device="cuda", requires_grad=True)
+    with sdpa_kernel(backend):
+        F.scaled_dot_product_attention(q, q, q).sum().backward()
+
+
 FLASH, EFFICIENT = SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION
 #: What each call draws on an A100 and on an RTX 4090.
 CALLS = {
@@ -44,6 +50,7 @@ CALLS = {
     "flash attention without dropout": (lambda: attention(FLASH, 0.0), 0, 0),
     "efficient attention": (lambda: attention(EFFICIENT, 0.3), 6436, 6436),
     "efficient attention without dropout": (lambda: attention(EFFICIENT, 0.0), 0, 0),
+    "its backward pass": (lambda: trained_attention(EFFICIENT), 0, 0),
 }
 
 

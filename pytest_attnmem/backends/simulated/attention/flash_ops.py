@@ -11,6 +11,8 @@ from math import ceil
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+import torch
+
 from ..op_arguments import argument
 from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary
 from .layout import FLOAT, content_bytes, divide_up, round_up, rows_contiguous
@@ -143,7 +145,8 @@ def _gradients(
 ) -> AllocationPlan:
     """Plans ``mha_bwd``, which adds up dQ in float, with ``padded`` rows a batch.
 
-    If deterministic, each of ``parts`` has its own sum. Each head of a group has its own dK and dV.
+    If deterministic, each of ``parts`` has its own sum, but not where PyTorch only warns. Each head
+    of a group has its own dK and dV.
     """
     grad, query, out = call.args[0], call.args[1], call.args[4]
     steps: list[Step] = [
@@ -152,7 +155,8 @@ def _gradients(
         if not rows_contiguous(tensor, heads_first=heads_first)
     ]
     scalars = FLOAT * sizes.B * sizes.H * padded
-    accumulated = scalars * sizes.padded_d * (parts if call.deterministic else 1)
+    strict = call.deterministic and not torch.is_deterministic_algorithms_warn_only_enabled()
+    accumulated = scalars * sizes.padded_d * (parts if strict else 1)
     steps += [Output(0), Output(1), Output(2)]
     steps += [Temporary("softmax_d", scalars), Temporary("dq_accum", accumulated)]
     if sizes.Hkv != sizes.H:

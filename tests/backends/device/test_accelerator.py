@@ -1,0 +1,22 @@
+import sys
+
+import pytest
+
+from pytest_attnmem.backends.device.pytorch_device.accelerator import works_in_child
+from pytest_attnmem.backends.device.pytorch_device.addresses import Addresses
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="PyTorch's tables are known on Linux")
+def test_cuda_can_be_taken_on_this_pytorch():
+    assert works_in_child()
+
+
+def test_elsewhere_it_is_not_tried(monkeypatch):
+    monkeypatch.setattr("sys.platform", "darwin")
+    assert not works_in_child()
+
+
+def test_no_address_is_handed_out_twice():
+    addresses = Addresses()
+    first, second, third = (addresses.take(nbytes) for nbytes in (1, 513, 1))
+    assert (second - first, third - second) == (512, 1024)
