@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Final, Protocol
 
@@ -106,7 +107,11 @@ class CudaFunctions:
             "_get_device_properties": self._properties,
             "_initialized": True,  # no call waits for a first use any more
             "_cached_device_count": None,
-            **dict.fromkeys(("_exchange_device", "_maybe_exchange_device"), self._index_of),
+            # Two objects, as PyTorch's are: its compiler keeps a handler for each.
+            **{
+                name: partial(self._index_of)
+                for name in ("_exchange_device", "_maybe_exchange_device")
+            },
         }
 
     def _runtime(self) -> Any:
@@ -160,8 +165,7 @@ class CudaFunctions:
             "getDeviceCount": lambda: 1,
             "getDevice": lambda: 0,
             "setDevice": self._index_of,
-            "exchangeDevice": self._index_of,
-            "maybeExchangeDevice": self._index_of,
+            **{name: partial(self._index_of) for name in ("exchangeDevice", "maybeExchangeDevice")},
             "hasPrimaryContext": lambda device: True,
             "synchronize": lambda: None,
             "getArchFlags": lambda: f"sm_{major}{minor}",

@@ -105,14 +105,14 @@ class Operators:
             tape.repeat(note, [args[place] for place in note.places], made[0])
         return out
 
-    def refuse_sparse(self, func: Any, *_: Any, **__: Any) -> Any:
-        """Refuses an operator of sparse tensors, which have no storage.
+    def refuse_layout(self, layout: str, func: Any, *_: Any, **__: Any) -> Any:
+        """Refuses an operator of sparse or nested tensors, which are no view of one storage.
 
         Raises:
             CannotSimulate: always.
         """
         raise self.current.refuse(
-            f"{func} of a sparse tensor cannot be simulated; use backend='null' or 'cuda'"
+            f"{func} of a {layout} tensor cannot be simulated; use backend='null' or 'cuda'"
         )
 
     def _run_first(

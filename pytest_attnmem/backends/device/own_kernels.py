@@ -46,6 +46,12 @@ _PLACING: Final = (
     *(_aten.set_.source_Storage_storage_offset, _aten.set_.source_Storage),
     *(_aten.set_.source_Tensor, _aten._efficientzerotensor.default),
 )
+#: Operators that make a nested tensor of the strided layout. Autograd asks one for its sizes where
+#: an error ends the process (torch/csrc/autograd/input_metadata.cpp), so that none may be made.
+_NESTING: Final = (
+    *(_aten._nested_tensor_from_tensor_list.default, _aten._nested_tensor_from_mask.default),
+    *(_aten._nested_from_padded.default, _aten._nested_view_from_buffer.default),
+)
 
 
 def own_kernels(operators: Operators) -> Mapping[Any, Run]:
@@ -57,6 +63,7 @@ def own_kernels(operators: Operators) -> Mapping[Any, Run]:
            if op not in _IN_CPP and op.namespace == "aten"},
         **{op: below(op, _META) for op in _VIEWS},
         **{op: below(op, _CPU) for op in _PLACING},
+        **{op: partial(operators.refuse_layout, "nested", op) for op in _NESTING},
         **{
             op: _composed(op, run, partial(_of_profile, operators, function))
             for op, function in (

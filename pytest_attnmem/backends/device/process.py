@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import torch
@@ -32,7 +33,7 @@ class ProcessDevice:
                 own_kernels(self.operators),
                 composites(self.operators),
                 unknown_gradients(self.operators),
-                self.operators.refuse_sparse,
+                partial(self.operators.refuse_layout, "sparse"),
             ),
             *register_collectives(key, collective_kernels(self.operators)),
         ]

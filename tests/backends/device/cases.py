@@ -201,6 +201,17 @@ def case_an_operator_without_shapes_is_refused(device):
     device.made(3).to_sparse()
 
 
+def case_a_nested_tensor_is_refused(device):
+    torch.nested.as_nested_tensor([device.made(2, 3), device.made(4, 3)])
+
+
+def case_the_compiler_knows_the_functions_of_devices(device):
+    import torch._dynamo.variables.torch as variables
+
+    variables.TorchInGraphFunctionVariable._get_handlers()
+    return True
+
+
 def case_two_devices_do_not_mix(device):
     device.made(3, 3) @ torch.ones(3, 3)
 

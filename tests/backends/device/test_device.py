@@ -29,6 +29,9 @@ EXPECTED = {
     "transforms_and_scripts_run_in_cpp": [48.0, [8, 3], 72.0],
     "a_storage_is_resized": [400, 0, 400],
     "a_target_grows": [[5], [2.0] * 5],
+    "a_nested_tensor_is_refused": "CannotSimulate: aten._nested_tensor_from_tensor_list.default of"
+    " a nested tensor cannot be simulated; use backend='null' or 'cuda'",
+    "the_compiler_knows_the_functions_of_devices": True,
     "two_devices_do_not_mix": "RuntimeError: Expected all tensors to be on the same device, but"
     " found at least two devices, {}:0 and cpu!",
     "an_operator_without_shapes_is_refused": "CannotSimulate: aten._to_sparse.default cannot be"
