@@ -30,7 +30,7 @@ endif
 # With bytecode, or each of the processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo figures docs test device-gate gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites pytorch-suite published histories order null-versions clean
+.PHONY: demo figures docs test test-all device-gate gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites pytorch-suite published histories order null-versions clean
 .DELETE_ON_ERROR:
 
 # A regression as a user meets it; then all examples, with their table and their page. With one thread, the bytes are
@@ -74,11 +74,14 @@ test-tools: $(VENV)/installed
 # The tests that visit every object of their process, again and again: a worker of the suite has a million of them.
 HEAP := tests/measurement/test_garbage.py tests/plugin/test_garbage.py tests/plugin/test_late_markers.py
 
-# A file to a worker at a time, or each worker would make the costly fixtures of it anew. The linters and the tests of
-# HEAP run meanwhile, on the core that is idle where one worker has ended; their text comes last.
-test: $(VENV)/installed
-	@mkdir -p build; { $(MAKE) --no-print-directory lint && $(BIN)/python -m pytest $(HEAP); } > build/meanwhile.txt 2>&1 & \
-	$(BIN)/python -m pytest -n auto --dist loadfile $(addprefix --ignore ,$(TOOLS) $(HEAP)); tests=$$?; \
+# Each kind of test, with at most three cases of it; test-all runs every case of each. A file to a worker at a time, or
+# each worker would make the costly fixtures of it anew. The linters and the tests of HEAP run meanwhile, on the core that
+# is idle where one worker has ended; their text comes last.
+test: CASES = --cases 3
+test test-all: $(VENV)/installed
+	@mkdir -p build; { $(MAKE) --no-print-directory lint && $(BIN)/python -m pytest $(CASES) $(HEAP); } \
+		> build/meanwhile.txt 2>&1 & \
+	$(BIN)/python -m pytest $(CASES) -n auto --dist loadfile $(addprefix --ignore ,$(TOOLS) $(HEAP)); tests=$$?; \
 	wait $$!; meanwhile=$$?; cat build/meanwhile.txt; exit $$((tests | meanwhile))
 
 # Ten minutes of bad input for every parser and file, what the worst of it costs, and inputs that coverage guides.

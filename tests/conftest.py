@@ -37,6 +37,36 @@ hypothesis.settings.register_profile("untimed", hypothesis.settings.default, dea
 hypothesis.settings.load_profile("untimed")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds ``--cases``, by which ``make test`` runs each kind of test, and not each case."""
+    parser.addoption(
+        "--cases",
+        type=int,
+        metavar="N",
+        help="run at most N cases of each test, spread evenly, and no test marked thorough",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves cases out; a test that is not thorough keeps its first case and its last."""
+    most = config.getoption("--cases")
+    if most is None:
+        return
+    tests: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("thorough") is None:
+            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    kept = {case for cases in tests.values() for case in _spread(cases, most)}
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = [item for item in items if item in kept]
+
+
+def _spread(cases: list[pytest.Item], most: int) -> list[pytest.Item]:
+    if len(cases) <= most:
+        return cases
+    return [cases[at * (len(cases) - 1) // max(most - 1, 1)] for at in range(most)]
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Import all modules before the first suite, unless other processes run the tests.
 

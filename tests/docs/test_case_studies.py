@@ -29,6 +29,7 @@ def two_threads():
     torch.set_num_threads(before)
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("two_threads")
 @pytest.mark.parametrize(("command", "shown"), COMMANDS, ids=[call[14:60] for call, _ in COMMANDS])
 def test_a_command_prints_what_is_shown(command, shown, pytester, monkeypatch):

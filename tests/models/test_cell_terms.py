@@ -5,6 +5,8 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 from pytest_attnmem.backends.primed_backend import open_primed
 from pytest_attnmem.formulas.formula import parse_formula
 from pytest_attnmem.models.cell_terms import cell_terms
@@ -18,6 +20,7 @@ SIZES = {"vocab_size": 1009, "n_layer": 2, "n_head": 2, "n_embd": 64}
 STEP = {"train": "adamw", "sdpa": "math"}
 
 
+@pytest.mark.thorough
 def test_formulas_hold_for_models_that_no_fit_has_seen():
     build = partial(gpt.build, positions=4096, **SIZES)
     primed = open_primed("simulated")

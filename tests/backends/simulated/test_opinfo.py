@@ -12,6 +12,7 @@ TOLD = DATA / INSTALLED / "opinfo-outcomes.json"
 EVERY = 20
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")
 def test_deterministic_algorithms_take_the_recorded_memory_or_raise():
     recorded = read("opinfo-deterministic")["peaks"]
@@ -26,6 +27,7 @@ def test_deterministic_algorithms_take_the_recorded_memory_or_raise():
     } == {}
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(
     ("recording", "key", "of"),
@@ -49,6 +51,7 @@ def test_a_sample_of_operators_is_as_told(recording, key, of):
     }, wrong
 
 
+@pytest.mark.thorough
 @pytest.mark.filterwarnings("ignore")
 def test_a_call_that_raises_on_a_device_does_not_run():
     names = {*[*error_inputs.operators()][::4]}
