@@ -78,6 +78,7 @@ HEAP := tests/measurement/test_garbage.py tests/plugin/test_garbage.py tests/plu
 # each worker would make the costly fixtures of it anew. The linters and the tests of HEAP run meanwhile, on the core that
 # is idle where one worker has ended; their text comes last.
 test: CASES = --cases 3
+test-all: CASES =
 test test-all: $(VENV)/installed
 	@mkdir -p build; { $(MAKE) --no-print-directory lint && $(BIN)/python -m pytest $(CASES) $(HEAP); } \
 		> build/meanwhile.txt 2>&1 & \
