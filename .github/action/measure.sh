@@ -2,8 +2,9 @@
 # Measures the head of a pull request and its base, and writes what changed.
 #
 # Reads ATTNMEM_BACKEND, ATTNMEM_TESTS, ATTNMEM_INSTALL, ATTNMEM_TORCH, ATTNMEM_FAIL_ON,
-# ATTNMEM_BASE, ATTNMEM_HISTORY, the branch that keeps the history, and ATTNMEM_EVENT. Sets the outputs results, a folder, and code, which a later step exits with: the
-# comment comes before the check fails.
+# ATTNMEM_BASE, ATTNMEM_HISTORY, the branch that keeps the history, and ATTNMEM_EVENT. Sets the
+# outputs results, a folder, and code, which a later step exits with: the comment comes before the
+# check fails.
 set -uo pipefail
 
 results=${RUNNER_TEMP:?}/attnmem
