@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from .project_history import Cause, Measured, cause_from
+from .project_history import Cause, Measured, cause_from, measured_from
 
 
 class KeptResults:
@@ -37,8 +37,8 @@ class KeptResults:
             if "cause" in data:
                 self._causes[data["key"]] = cause_from(data["cause"])
             else:
-                self._measured[data["key"]] = Measured(**data["measured"])
-        except (ValueError, TypeError, KeyError, AttributeError):
+                self._measured[data["key"]] = measured_from(data["measured"])
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             pass  # the last line of a run that was killed; its commit is measured again
 
     def measured(self, tree: str) -> Measured | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from ..contents import contents
 from ..errors import AttnMemError
+from ..report.json_types import checked, json_fields
 from ..units import shown
 
 SCHEMA = 1
@@ -158,7 +160,7 @@ def read_history(path: Path) -> ProjectHistory | None:
     """
     try:
         data = json.loads(contents(path))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     is_history = isinstance(data, dict) and data.get("kind") == "history"
     return from_dict(data, str(path)) if is_history else None
@@ -176,21 +178,53 @@ def from_dict(data: Mapping[str, Any], name: str) -> ProjectHistory:
             " use the version of attnmem that wrote it"
         )
     try:
-        points = tuple(
-            Point(**{**one, "parents": (*one["parents"],), "measured": Measured(**one["measured"])})
-            for one in data["points"]
-        )
+        points = tuple(_point(one) for one in data["points"])
         steps = tuple(_step(one) for one in data["steps"])
-        return ProjectHistory(data["name"], data["facts"], points, steps)
-    except (AttributeError, KeyError, TypeError) as error:
+        made = ProjectHistory(data["name"], data["facts"], points, steps)
+        _check_names(checked(made, json_fields(ProjectHistory)))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise AttnMemError(f"{name}: cannot read this history: {shown(error)}") from error
+    return made
+
+
+def _point(data: Mapping[str, Any]) -> Point:
+    measured = measured_from(data["measured"])
+    made = Point(**{**data, "parents": (*data["parents"],), "measured": measured})
+    date.fromisoformat(made.date)
+    return checked(made, json_fields(Point))
 
 
 def _step(data: Mapping[str, Any]) -> Step:
-    found = data["cause"]
-    return Step(**{**data, "gaps": (*data["gaps"],), "cause": found and cause_from(found)})
+    cause = data["cause"] and cause_from(data["cause"])
+    made = Step(**{**data, "gaps": (*data["gaps"],), "cause": cause})
+    return checked(made, json_fields(Step))
+
+
+def _check_names(history: ProjectHistory) -> None:
+    """Raises ValueError if a step names a commit or a row that the history lacks."""
+    commits, rows = {point.sha for point in history.points}, {*history.rows}
+    for step in history.steps:
+        if not {step.parent, step.sha, step.ended_by or step.sha} <= commits:
+            raise ValueError(f"a step of {step.row!r} is at a commit that is not in it")
+        if step.row not in rows:
+            raise ValueError(f"a step is of {step.row!r}, which no commit has")
+
+
+def measured_from(data: Mapping[str, Any]) -> Measured:
+    """Returns the result of JSON values.
+
+    Raises:
+        AttributeError, KeyError, TypeError, ValueError: they are no result.
+    """
+    return checked(Measured(**data), json_fields(Measured))
 
 
 def cause_from(data: Mapping[str, Any]) -> Cause:
-    """Returns the cause of JSON values."""
-    return Cause(**{**data, "tensors": tuple(TensorChange(**one) for one in data["tensors"])})
+    """Returns the cause of JSON values.
+
+    Raises:
+        AttributeError, KeyError, TypeError, ValueError: they are no cause.
+    """
+    fields = json_fields(TensorChange)
+    tensors = tuple(checked(TensorChange(**one), fields) for one in data["tensors"])
+    return checked(Cause(**{**data, "tensors": tensors}), json_fields(Cause))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 
 from ..errors import AttnMemError
-from ..units import excerpt
+from ..units import excerpt, shown
 from .project_history import Point, ProjectHistory
 from .steps import find_steps, with_ends
 
@@ -45,7 +46,16 @@ def merged(histories: Sequence[ProjectHistory]) -> ProjectHistory:
 
 
 def _in_order(points: Mapping[str, Point]) -> Iterator[Point]:
-    """Yields each commit after those that it follows."""
+    """Yields each commit after those that it follows.
+
+    Raises:
+        AttnMemError: a commit follows itself.
+    """
+    try:
+        TopologicalSorter({sha: point.parents for sha, point in points.items()}).prepare()
+    except CycleError as error:
+        sha = shown(error.args[1][0])
+        raise AttnMemError(f"cannot merge these histories: commit {sha} follows itself") from error
     done: set[str] = set()
     for first in points.values():
         waiting = [first]

@@ -130,6 +130,24 @@ SWEEP = json.loads(
         )
     )
 )
+HISTORY = {
+    "schema": 1,
+    "kind": "history",
+    "name": "net",
+    "facts": {"backend": "cpu", "torch": "2.13.0", "tests": "t.py"},
+    "points": [
+        {"sha": "a", "parents": [], "author": "Ada", "date": "2026-01-01", "subject": "x",
+         "measured": {"values": {"t.py::a": 1}, "gaps": {}, "used": {}}, "tree": "1"},
+        {"sha": "b", "parents": ["a"], "author": "Ada", "date": "2026-01-02", "subject": "y",
+         "measured": {"values": {"t.py::a": 3}, "gaps": {}, "used": {}}, "tree": "2"},
+    ],
+    "steps": [
+        {"row": "t.py::a", "parent": "a", "sha": "b", "before": 1, "after": 3, "gaps": [],
+         "cause": {"before": 1, "after": 3, "change": "", "tensors": [
+             {"text": "+2 B mm", "kind": "mm", "delta_bytes": 2, "term": "", "holder": ""}]},
+         "ended_by": ""},
+    ],
+}  # fmt: skip
 SNAPSHOT = {
     "segments": [
         {"device": 0, "address": 512, "total_size": 2048, "segment_type": "small", "stream": 0,
@@ -147,6 +165,21 @@ def _verified(path: Path) -> None:
     from pytest_attnmem.verification import table
 
     table.render(document.read(path))
+
+
+def _told(path: Path) -> None:
+    """Runs the commands that read histories; none raises."""
+    other = path.with_name("other.json")
+    other.write_text(json.dumps(HISTORY))
+    page, table = str(path.with_name("page.html")), str(path.with_name("page.md"))
+    commands = (
+        ["history", "--from", str(path), "--html", page, "--markdown", table],
+        ["merge", str(path), str(other), "-o", page + ".json"],
+        ["merge", str(path), str(path), "-o", page + ".json"],
+    )
+    codes = [main(command) for command in commands]
+    if not {*codes} <= {0, 1, 2}:
+        raise AssertionError(f"exit codes {codes}")
 
 
 def _reported(path: Path) -> None:
@@ -168,6 +201,7 @@ def _reported(path: Path) -> None:
 FILES = (
     Target("results", report_json.load, RESULTS),
     Target("commands on results", _reported, RESULTS),
+    Target("commands on histories", _told, HISTORY),
     Target("baseline", baseline.load, BASELINE),
     Target("verification", _verified, VERIFICATION),
     Target("sweep", results.load, SWEEP),

@@ -33,3 +33,9 @@ def test_parts_of_different_environments_are_not_joined():
     assert str(error.value) == (
         "cannot merge these histories: torch is '2.13.0' in one and '2.14.0' in the other"
     )
+
+
+def test_a_commit_that_follows_itself_is_refused():
+    first, second = chain(10, 12)
+    with pytest.raises(AttnMemError, match=r"^cannot merge these histories: commit '[01]' follows"):
+        merged([history([replace(first, parents=("1",)), second])])
