@@ -48,7 +48,7 @@ demo: $(VENV)/base
 	@echo "  $(BIN)/attnmem derive pytest_attnmem.kernels.standard:attention 'B H N d' 'B H N d' 'B H N d' --backward"
 	@echo "  $(BIN)/python -m pytest examples/test_standard.py --attnmem-backend simulated:H100 --attnmem-report"
 
-# The figures and the report of docs/documents.md, in build/figures.
+# The figures and the report of docs/evidence/documents.md, in build/figures.
 figures: $(VENV)/installed
 	mkdir -p $(FIGURES)
 	$(BIN)/attnmem sweep --kernel textbook,checkpointed,flash,sliding-window,ring:4 --d 64 --n 1024,4096,8192,16384 \

@@ -17,6 +17,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 _LINK = re.compile(r"\]\((?!https?:|#)")
+_PICTURE = re.compile(r"(!\[[^]]*\]\()(?!https?:)")
 #: The oldest glibc: that of manylinux2014.
 _GLIBC = (2, 17)
 _HEADERS = {12: "nvidia-cuda-runtime-cu12==12.9.*", 13: "nvidia-cuda-runtime==13.2.*"}
@@ -28,8 +29,9 @@ class Readme(MetadataHookInterface):
     def update(self, metadata: dict[str, Any]) -> None:
         """Sets the readme of the project."""
         text = (Path(self.root) / "README.md").read_text("utf-8")
-        files = f"{metadata['urls']['Source']}/blob/v{metadata['version']}/"
-        text = _LINK.sub(f"]({files}", text)
+        source, version = metadata["urls"]["Source"], f"v{metadata['version']}"
+        text = _PICTURE.sub(rf"\g<1>{source}/raw/{version}/", text)
+        text = _LINK.sub(f"]({source}/blob/{version}/", text)
         metadata["readme"] = {"content-type": "text/markdown", "text": text}
 
 

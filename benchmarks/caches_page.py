@@ -1,4 +1,4 @@
-"""Writes the table of KV caches in docs/how-to/whole-models.md.
+"""Writes the table of KV caches in docs/evidence/models.md.
 
 ``python benchmarks/caches_page.py simulated:H100`` measures, as does ``attnmem run --device
 H100 -- benchmarks/caches_page.py null``; both need transformers and hqq. Results go to
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "how-to" / "whole-models.md"
+PAGE = ROOT / "docs" / "evidence" / "models.md"
 RESULTS = Path(__file__).parent / "results"
 BEGIN, END = "<!-- caches begin -->", "<!-- caches end -->"
 B = 2

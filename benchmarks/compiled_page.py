@@ -1,4 +1,4 @@
-"""Writes ``docs/reference/compiled.md`` from the bytes in ``benchmarks/compiled.json``.
+"""Writes ``docs/evidence/compiled.md`` from the bytes in ``benchmarks/compiled.json``.
 
 ``make compiled`` measures them first, with each release of PyTorch that has an environment.
 """
@@ -11,7 +11,7 @@ from typing import Any, Final
 from pytest_attnmem.units import format_size
 
 RECORDED: Final = Path(__file__).with_name("compiled.json")
-PAGE: Final = Path(__file__).parents[1] / "docs" / "reference" / "compiled.md"
+PAGE: Final = Path(__file__).parents[1] / "docs" / "evidence" / "compiled.md"
 
 HEAD = """# Compiled modules
 
@@ -22,7 +22,7 @@ run counts, so compilation is outside. **Saved** is what is alive between the pa
 
 `make compiled` measures this with each release of PyTorch, and writes this page;
 `benchmarks/compiled_modules.py` has the modules. To hold your own module to its eager memory, see
-[compiled code](../how-to/compiled-code.md).
+[compiled code](../reference/marker.md).
 
 ## PyTorch {release}
 

@@ -1,4 +1,4 @@
-"""Asks FakeGPU's static estimator for the rows of docs/how-to/whole-models.md.
+"""Asks FakeGPU's static estimator for the rows of docs/evidence/models.md.
 
 ``python benchmarks/fakegpu_rows.py CHECKOUT COMMIT`` with a checkout of github:FanBB2333/FakeGPU,
 any build of PyTorch and transformers. The estimator traces a module with fake tensors and adds up

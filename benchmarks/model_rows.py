@@ -1,4 +1,4 @@
-"""Measures the rows of docs/how-to/whole-models.md, all in one process, which imports torch once.
+"""Measures the rows of docs/evidence/models.md, all in one process, which imports torch once.
 
 ``attnmem run --device H200 -- benchmarks/model_rows.py null`` on a CUDA build of PyTorch, and
 ``python benchmarks/model_rows.py simulated:H200`` on any; transformers must be installed. Names of

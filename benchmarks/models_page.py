@@ -1,4 +1,4 @@
-"""Writes the tables of docs/how-to/whole-models.md: ``python benchmarks/models_page.py``.
+"""Writes the tables of docs/evidence/models.md: ``python benchmarks/models_page.py``.
 
 Their numbers are those of ``model_rows.py`` and ``fakegpu_rows.py``, in ``benchmarks/results``.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 from published_formulas import FORMULAS
 
-PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "whole-models.md"
+PAGE = Path(__file__).parents[1] / "docs" / "evidence" / "models.md"
 RESULTS = Path(__file__).parent / "results"
 _GIB = 1 << 30
 

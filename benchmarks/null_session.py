@@ -3,7 +3,8 @@
 PYTHON benchmarks/null_session.py [--rounds 5]
 
 ``PYTHON`` is an interpreter where ``attnmem install null`` was run, or with a CUDA build of torch.
-It writes its section of ``docs/performance.md``. Times are the least of some rounds, in turns.
+It writes its section of ``docs/evidence/performance.md``. Times are the least of some rounds, in
+turns.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Final
 from pytest_attnmem.nulldevice.launch import environment
 from pytest_attnmem.profiles import find_profile
 
-PAGE: Final = Path(__file__).parents[1] / "docs" / "performance.md"
+PAGE: Final = Path(__file__).parents[1] / "docs" / "evidence" / "performance.md"
 TITLE: Final = "## A session on the null device"
 DEVICE: Final = "H100"
 TESTS: Final = 300

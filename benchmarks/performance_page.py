@@ -1,4 +1,4 @@
-"""Writes ``docs/performance.md``: what the plugin costs, beside what the field uses instead.
+"""Writes ``docs/evidence/performance.md``: what the plugin costs, beside what others use instead.
 
 python benchmarks/performance_page.py [--rounds 5] [--null PYTHON]
 
@@ -22,7 +22,7 @@ import tile_loops
 import without_budgets
 from field import Row
 
-PAGE: Final = Path(__file__).parents[1] / "docs" / "performance.md"
+PAGE: Final = Path(__file__).parents[1] / "docs" / "evidence" / "performance.md"
 
 HEAD: Final = """# Performance
 

@@ -1,10 +1,16 @@
 """Writes the pictures of the documentation, ``docs/images``: ``python benchmarks/pictures.py``.
 
-The colours are readable on a light and on a dark page, and backgrounds are left out.
+The colours are readable on a light and on a dark page. ``page.png`` needs playwright and Chromium.
 """
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterable
 from html import escape
 from itertools import pairwise
@@ -21,6 +27,7 @@ from pytest_attnmem.units import format_size
 
 FOLDER: Final = Path(__file__).parents[1] / "docs" / "images"
 DEVICE: Final = "simulated:A100-80GB"
+TEST: Final = "test_attn.py"
 INK: Final = "#7d8794"
 TEAL, BLUE, VIOLET, ORANGE, ROSE = "#12a594", "#4a8fe7", "#8e6fd8", "#e08a2c", "#dc5a7d"
 KINDS: Final = {
@@ -106,78 +113,96 @@ def _phases(spans: Iterable[Allocation], x: list[float], top: int) -> list[str]:
     return rows
 
 
-def numbers() -> str:
-    """Returns what each number counts for five tensors of a million bytes."""
-    measured = open_primed(DEVICE).run(five_tensors)[0]
+def failure() -> str:
+    """Returns what pytest prints of the README's test, as a terminal shows it."""
+    with tempfile.TemporaryDirectory() as made:
+        shown = [f"$ pytest {TEST}", *_printed(Path(made))]
     rows = [
-        ("requested", measured.peak_bytes, TEAL, "the five tensors, to the byte"),
-        ("allocated", measured.allocated_bytes, BLUE, "each rounded to a multiple of 512 B"),
-        ("reserved", measured.reserved_bytes, VIOLET, "three segments of 2 MiB from the driver"),
+        f'<text x="16" y="{28 + 18 * place}" xml:space="preserve"'
+        f' fill="{_colour(place, len(shown))}">{escape(line)}</text>'
+        for place, line in enumerate(shown)
     ]
-    most = max(size or 0 for _, size, _, _ in rows)
-    parts = []
-    for place, (name, size, colour, why) in enumerate(rows):
-        y = 20 + 62 * place
-        parts.append(_box(110, y, 440 * (size or 0) / most, 38, colour))
-        parts.append(_text(4, y + 24, name))
-        parts.append(_text(110, y + 54, f"{size:,} B: {why}", 12))
-    y = 20 + 62 * len(rows)
-    parts += [_box(110, y, 440, 38, VIOLET), _box(550, y, 130, 38, ROSE)]
-    parts += [_text(4, y + 24, "nvidia-smi"), _text(560, y + 24, "CUDA context")]
-    parts.append(_text(110, y + 54, "all segments, the context, libraries; all processes", 12))
-    return _svg(720, 290, "What requested, allocated, reserved and nvidia-smi count", parts)
+    width, height = 32 + 7.3 * max(map(len, shown)), 24 + 18 * len(shown)
+    parts = [f'<rect width="{width:.0f}" height="{height}" rx="8" fill="#1d2430"/>']
+    parts += [f'<g font-family="ui-monospace, monospace" font-size="12">{"".join(rows)}</g>']
+    return _svg(round(width), height, "A failed test", parts)
 
 
-def five_tensors() -> list[torch.Tensor]:
-    """Returns five tensors, each of a million bytes."""
-    return [torch.empty(1_000_000, dtype=torch.uint8, device="cuda") for _ in range(5)]
+def _printed(folder: Path, *more: str) -> list[str]:
+    """Returns the lines of the failure of the README's test, from its first line on."""
+    readme = (FOLDER.parents[1] / "README.md").read_text(encoding="utf-8")
+    attention, test = re.findall(r"^```python\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL)[:2]
+    (folder / "attn.py").write_text(attention, encoding="utf-8")
+    (folder / TEST).write_text(test, encoding="utf-8")
+    alone = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "80"}
+    options = ("-p", "pytest_attnmem.plugin", "-p", "no:cacheprovider", "--attnmem-backend=cpu")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", TEST, *options, *more],
+        cwd=folder,
+        env=alone,
+        capture_output=True,
+        text=True,
+    )
+    lines = [line.rstrip() for line in done.stdout.splitlines()]
+    first = next(place for place, line in enumerate(lines) if line.startswith("____"))
+    last = next(place for place, line in enumerate(lines) if line.startswith("attnmem: "))
+    return lines[first:last]
 
 
-LAYERS: Final = (
-    "your test",
-    "PyTorch: dispatcher, autograd",
-    "operators and their scratch memory",
-    "caching allocator",
-    "CUDA runtime and driver",
-    "GPU",
-)
-RUNS: Final = {
-    "cuda": "rrrrrr",
-    "null": "rrrrn-",
-    "simulated": "rrmm--",
-    "cpu": "rrcc--",
-}
-LEGEND: Final = {
-    "r": (TEAL, "PyTorch's own"),
-    "m": (VIOLET, "model"),
-    "n": (ORANGE, "computes nothing"),
-    "c": (BLUE, "the CPU's own"),
-}
-
-
-def backends() -> str:
-    """Returns the layers of a program on each backend: real, a model, or missing."""
-    parts = [_text(270 + 134 * place, 22, name) for place, name in enumerate(RUNS)]
-    for row, layer in enumerate(LAYERS):
-        y = 36 + 46 * row
-        parts.append(_text(4, y + 24, layer, 13))
-        for place, kinds in enumerate(RUNS.values()):
-            left = 262 + 134 * place
-            if kinds[row] == "-":
-                parts.append(_text(left + 52, y + 24, "–"))
-            else:
-                colour, name = LEGEND[kinds[row]]
-                parts.append(_box(left, y, 124, 36, colour))
-                shown = "yours" if row == 0 else "the device" if row == 5 else name
-                parts.append(_text(left + 8, y + 23, shown, 12))
-    return _svg(800, 320, "The layers under a test on each backend", parts)
+def _colour(place: int, lines: int) -> str:
+    """Returns the colour of a line: the command, the verdict and the last line stand out."""
+    return {0: "#9aa5b5", 1: "#ff8d8d", 2: "#ff8d8d", lines - 1: "#7fd8c8"}.get(place, "#e6eaf0")
 
 
 PICTURES: Final[dict[str, Callable[[], str]]] = {
     "training-step.svg": training_step,
-    "numbers.svg": numbers,
-    "backends.svg": backends,
+    "failure.svg": failure,
 }
+
+
+#: The tests whose page ``page.png`` shows, beside that of the README.
+SUITE: Final = """
+import pytest
+import torch
+from pytest_attnmem.kernels import checkpointed, flash
+from torch import nn
+
+
+@pytest.mark.memory_budget("O(N*d)")
+@pytest.mark.parametrize(("N", "d"), [(512, 64)])
+def test_tiles(qkv, N, d):
+    flash.attention(*qkv(B=1, H=8, N=N, d=d))
+
+
+@pytest.mark.memory_budget("768 MiB", warmup=1)
+def test_training_step():
+    layer = nn.TransformerEncoderLayer(1024, 16, batch_first=True, device="cuda")
+    optimizer = torch.optim.AdamW(layer.parameters())
+    layer(torch.randn(8, 512, 1024, device="cuda")).sum().backward()
+    optimizer.step()
+
+
+@pytest.mark.memory_budget("8*B*H*N*N*itemsize")
+def test_checkpointed(qkv):
+    q, k, v = qkv(B=1, H=4, N=1024, d=64, requires_grad=True)
+    checkpointed.attention(q, k, v).sum().backward()
+"""
+
+
+def page(path: Path) -> None:
+    """Writes the first screen of a session's page, with the details of the test that failed."""
+    from playwright.sync_api import sync_playwright
+
+    with tempfile.TemporaryDirectory() as made, sync_playwright() as driver:
+        folder = Path(made)
+        (folder / "test_layers.py").write_text(SUITE, encoding="utf-8")
+        options = ("--attnmem-backend=simulated:H100", "--attnmem-explain=all")
+        _printed(folder, "test_layers.py", "--attnmem-html=page.html", *options)
+        browser = driver.chromium.launch(executable_path=shutil.which("chromium"))
+        tab = browser.new_page(viewport={"width": 1120, "height": 1000})
+        tab.goto((folder / "page.html").as_uri())
+        tab.locator(".drawing:not(:has(*))").first.wait_for(state="detached")
+        tab.screenshot(path=path)
 
 
 def _svg(width: int, height: int, title: str, parts: list[str]) -> str:
@@ -238,3 +263,4 @@ if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for name, picture in PICTURES.items():
         (FOLDER / name).write_text(picture(), encoding="utf-8")
+    page(FOLDER / "page.png")

@@ -1,4 +1,4 @@
-"""The published formulas that stand beside whole models in docs/how-to/whole-models.md.
+"""The published formulas that stand beside whole models in docs/evidence/models.md.
 
 Each function takes one entry of ``results/models.null.json``, with the model's name and the recipe,
 and returns bytes. No formula knows

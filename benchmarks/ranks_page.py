@@ -1,4 +1,4 @@
-"""Writes the tables of ``docs/reference/ranks.md``: peaks of one step, by the way of sharding it.
+"""Writes the tables of ``docs/evidence/ranks.md``: peaks of one step, by the way of sharding it.
 
 Run it with the Python of a CUDA build: ``python benchmarks/ranks_page.py``. The name of a table,
 ``ways``, ``estimate``, ``trainer`` or ``titan``, writes that one alone. ``trainer`` needs
@@ -16,7 +16,7 @@ from pathlib import Path
 from pytest_attnmem.units import format_distinct, format_size
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "reference" / "ranks.md"
+PAGE = HERE.parent / "docs" / "evidence" / "ranks.md"
 PROGRAM, TRAINER = HERE / "ranks_program.py", HERE / "ranks_trainer_program.py"
 ASSETS = HERE / "ranks_titan_assets.py"
 #: torchtitan's own entry: two steps of its debug model, a Llama of 6 layers of width 256.

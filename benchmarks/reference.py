@@ -1,4 +1,4 @@
-"""Writes the generated parts of ``docs/reference``: ``python benchmarks/reference.py``.
+"""Writes the generated parts of the pages of :data:`PAGES`: ``python benchmarks/reference.py``.
 
 A part stands between ``<!-- generated: NAME -->`` and ``<!-- /generated -->``. It is made of the
 package itself: signatures, docstrings, fields of classes, options, parsers, the JSON schema.
@@ -23,6 +23,7 @@ from pytest_attnmem.api.comparison import Comparison
 from pytest_attnmem.budgets.growth_fit import Growth
 from pytest_attnmem.budgets.parsing import memory_budget
 from pytest_attnmem.budgets.verdict import Verdict
+from pytest_attnmem.cli import explain
 from pytest_attnmem.closed_forms.derived import Derived
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.measurement import Measurement
@@ -31,7 +32,8 @@ from pytest_attnmem.plugin.options import OPTIONS
 from pytest_attnmem.report.schema import PATH as SCHEMA
 from pytest_attnmem.symbols.names import ALIASES, DEFAULTS, SYMBOLS
 
-FOLDER: Final = Path(__file__).parents[1] / "docs" / "reference"
+DOCS: Final = Path(__file__).parents[1] / "docs"
+PAGES: Final = (DOCS / "failures.md", *sorted((DOCS / "reference").glob("*.md")))
 PART: Final = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- /generated -->)", re.DOTALL)
 MEANINGS: Final = {
     "B": "batch",
@@ -144,11 +146,16 @@ def commands() -> str:
     return "\n\n".join(parts)
 
 
+def failures() -> str:
+    """Returns the page that ``attnmem explain`` prints by section."""
+    return explain.PAGE.read_text(encoding="utf-8").strip()
+
+
 PARTS: Final[dict[str, Callable[[], str]]] = {
     part.__name__: part
     for part in (
         *(signature, symbols, functions, results, errors),
-        *(options, hooks, schema, commands),
+        *(options, hooks, schema, commands, failures),
     )
 }
 
@@ -268,5 +275,5 @@ def _table(titles: list[str], rows: list[list[str]]) -> str:
 
 
 if __name__ == "__main__":
-    for path in sorted(FOLDER.glob("*.md")):
+    for path in PAGES:
         path.write_text(render(path.read_text(encoding="utf-8")), encoding="utf-8")

@@ -2,8 +2,8 @@
 
 python benchmarks/without_budgets.py [--rounds 5]
 
-It writes its section of ``docs/performance.md``, as ``performance_page.py`` does; it needs no
-torch. All that the table compares is timed in one run, in turns.
+It writes its section of ``docs/evidence/performance.md``, as ``performance_page.py`` does; it needs
+no torch. All that the table compares is timed in one run, in turns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 import field_suites
 from field_suites import Contender
 
-PAGE: Final = Path(__file__).parents[1] / "docs" / "performance.md"
+PAGE: Final = Path(__file__).parents[1] / "docs" / "evidence" / "performance.md"
 TITLE: Final = "## A suite without budgets"
 TESTS: Final = 300
 

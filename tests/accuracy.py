@@ -1,4 +1,4 @@
-"""Writes ``docs/explanation/accuracy.md``. A test checks that it is current.
+"""Writes ``docs/evidence/accuracy.md``. A test checks that it is current.
 
 The script replays the recordings of the installed version of PyTorch; the tests hold the others to
 theirs, each on its own version.
@@ -18,7 +18,7 @@ from known_gaps import AT_FIRST, GAPS
 from recordings import INSTALLED, VERSIONS, read
 from replays import KINDS, Peaks, quick_collections, recorded, replay, workloads
 
-PAGE = Path(__file__).parents[1] / "docs" / "explanation" / "accuracy.md"
+PAGE = Path(__file__).parents[1] / "docs" / "evidence" / "accuracy.md"
 
 #: The page but for its tables and numbers.
 TEXT = Path(__file__).parent / "data" / "accuracy.md"

@@ -1,4 +1,4 @@
-"""A GPT of a hundred lines: the model of the examples in docs/how-to/whole-models.md."""
+"""A GPT of a hundred lines: the model of the examples in docs/evidence/models.md."""
 
 from __future__ import annotations
 

@@ -15,11 +15,12 @@ from ..symbols.attention_shape import AttentionShape
 from ..units import format_size
 from . import held_table
 from .budget import Budget
+from .failure_topic import topic
 from .verdict import Outcome, Verdict
 
 
 def explain(verdict: Verdict, shape: AttentionShape, *, listed: bool = True) -> str:
-    """Returns the failure text: the verdict, the budget and the tensors that hold memory.
+    """Returns the failure text: the verdict, the budget, the tensors that hold memory, the topic.
 
     ``shape`` is the shape of the test; ``listed`` is False if another text lists the tensors.
     """
@@ -47,6 +48,7 @@ def explain(verdict: Verdict, shape: AttentionShape, *, listed: bool = True) -> 
             lines.append(f"  {measurement.held_note}")
     if verdict.hint:
         lines.append(f"  {verdict.hint}")
+    lines.append(f"  attnmem explain {topic(verdict).value}")
     return "\n".join(lines)
 
 

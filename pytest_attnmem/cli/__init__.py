@@ -24,6 +24,7 @@ from . import (
     derive,
     diff,
     doctor,
+    explain,
     history,
     install,
     max_length,
@@ -41,7 +42,7 @@ from . import (
 #: The subcommands, in the order of ``attnmem --help``.
 COMMANDS: tuple[ModuleType, ...] = (
     *(sweep, plot, predict, max_length, model, roofline, derive, run),
-    *(bisect, history, diff, compare, merge, report, install, doctor, verify, completion),
+    *(explain, bisect, history, diff, compare, merge, report, install, doctor, verify, completion),
 )
 
 

@@ -21,7 +21,7 @@ METRICS = ("peak", "allocated", "reserved", "retained")
 class Measurement:
     """The memory of one window, in bytes above its start. ``None``: not measured there.
 
-    ``docs/explanation/numbers.md`` explains the four numbers.
+    ``docs/evidence/limits.md`` explains the four numbers.
     """
 
     backend: str

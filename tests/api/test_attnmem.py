@@ -34,6 +34,7 @@ ASKED = "tried to allocate 1024.0 TiB at test_attnmem.py:N"
 WITHIN, OVER, NOT_ENFORCED = Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED
 #: The note of a region outside pytest: there is no test to run again.
 UNTRACED = "  held tensors are unknown: a region runs again only with its test"
+PARTS = "  attnmem explain parts"
 
 
 class Scripted:
@@ -238,6 +239,7 @@ class TestRegion:
             "scores: peak 512 B exceeds budget 511 B by 1 B on cpu",
             "  budget    16*N - 1   N=32   test_attnmem.py:N",
             UNTRACED,
+            PARTS,
         ]
 
     def test_regions_nest(self, memory: AttnMem) -> None:
@@ -315,8 +317,9 @@ class TestRegion:
         with pytest.raises(BudgetExceeded) as error, memory.region("scores", limit):
             impossible()
         budget = "; budget 1.0 KiB" if limit else ""
-        first, *rest = steady(str(error.value)).splitlines()
+        first, *rest, last = steady(str(error.value)).splitlines()
         assert first == (f"scores: out of memory on cpu: {ASKED}{budget}")
+        assert last == "  attnmem explain out-of-memory"
         assert len(rest) == bool(limit)
         assert isinstance(error.value.__context__, RuntimeError)
 
@@ -387,6 +390,7 @@ class TestCheck:
             "  held at the peak (2 tensors):",
             "    256 B  [8, 8] float32  ones  test_attnmem.py:N  in squares",
             "    256 B  [8, 8] float32  neg   test_attnmem.py:N  in squares",
+            "  attnmem explain temporaries",
         ]
 
     def test_a_check_can_have_a_name(self, memory: AttnMem) -> None:
@@ -407,7 +411,7 @@ class TestCheck:
     def test_scratch_is_told_as_a_difference(self) -> None:
         memory = scripted(rose(10 * MIB), rose(MIB))
         measured = memory.measure(int)
-        assert exceeded(lambda: memory.check(measured, 1))[-1] == (
+        assert exceeded(lambda: memory.check(measured, 1))[-2] == (
             "  and 9.0 MiB that the second run did not account for"
             " (scratch inside kernels, most likely)"
         )
@@ -415,7 +419,7 @@ class TestCheck:
     def test_a_second_run_that_needs_more_is_told(self) -> None:
         memory = scripted(rose(MIB), rose(2 * MIB))
         measured = memory.measure(int)
-        assert exceeded(lambda: memory.check(measured, 1))[-1] == (
+        assert exceeded(lambda: memory.check(measured, 1))[-2] == (
             "  the second run, eager and without scratch, held 2.0 MiB"
         )
 
@@ -433,6 +437,7 @@ class TestCheck:
             "check: peak 16 B exceeds budget 1 B (16.0x) on cpu",
             "  budget    1 B   test_attnmem.py:N",
             "  held tensors are unknown: the second run raised RuntimeError: the buffer is gone",
+            PARTS,
         ]
 
     def test_a_regions_measurement_can_be_checked_and_not_explained(self, memory: AttnMem) -> None:
@@ -440,13 +445,13 @@ class TestCheck:
             squares()
         measured = region.measurement
         assert measured is not None
-        assert exceeded(lambda: memory.check(measured, 1))[-1] == UNTRACED
+        assert exceeded(lambda: memory.check(measured, 1))[-2:] == [UNTRACED, PARTS]
 
     def test_nothing_runs_again_where_that_is_off(self, cpu: PrimedBackend) -> None:
         runs: list[int] = []
         memory = AttnMem(lambda name: cpu, explain="off")
         measured = memory.measure(lambda: (runs.append(1), squares()))
-        assert len(exceeded(lambda: memory.check(measured, 1))) == 2
+        assert len(exceeded(lambda: memory.check(measured, 1))) == 3
         assert len(runs) == 1
 
     def test_out_of_memory_is_over_and_does_not_run_again(self, memory: AttnMem) -> None:
@@ -454,6 +459,7 @@ class TestCheck:
         assert exceeded(lambda: memory.check(measured, "1 KiB")) == [
             f"check: out of memory on cpu: {ASKED}; budget 1.0 KiB",
             "  budget    1 KiB   test_attnmem.py:N",
+            "  attnmem explain out-of-memory",
         ]
 
     def test_what_the_allocator_did_not_see_is_not_enforced(self, memory: AttnMem) -> None:
@@ -511,6 +517,7 @@ class TestCompare:
             "  held at the peak (2 tensors):",
             "    1.0 KiB  [16, 16] float32  ones  test_attnmem.py:N  in squares",
             "    1.0 KiB  [16, 16] float32  neg   test_attnmem.py:N  in squares",
+            "  attnmem explain temporaries",
         ]
 
     @pytest.mark.parametrize(
@@ -657,7 +664,8 @@ class TestRows:
         memory = AttnMem(lambda name: cpu, rows=KeptRows(over))
         measured = memory.measure(squares)
         assert exceeded(lambda: memory.check(measured, "1 KiB")) == [
-            "check: peak 2 B exceeds budget 1 B (in an earlier attempt)"
+            "check: peak 2 B exceeds budget 1 B (in an earlier attempt)",
+            PARTS,
         ]
 
     def test_where_nothing_is_enforced_nothing_is_kept_nor_raised(

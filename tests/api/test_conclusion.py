@@ -119,7 +119,8 @@ def test_a_verdict_that_is_not_enforced_fails_if_strict(
     if fails:
         with pytest.raises(NotEnforced) as error:
             concluded.enforce(part(name, limited=limited), doubtful, seen)
-        assert str(error.value) == f"{name}: not enforced: unknown\n  {obstacle.remedy}"
+        told = f"{name}: not enforced: unknown\n  {obstacle.remedy}\n"
+        assert str(error.value) == f"{told}  attnmem explain not-enforced"
     else:
         assert concluded.enforce(part(name, limited=limited), doubtful, seen) == doubtful
     assert len(concluded.exceeded) == fails
@@ -223,7 +224,7 @@ def test_regions_are_completed_once_their_test_runs_again(seen):
     assert (region.listed, region.reported, before[1].listed) == (True, True, False)
     assert region.is_error(raised[1])
     assert region.is_error(region.error)
-    assert str(region.error).splitlines()[-1] == "    1.0 KiB  [256] float32  empty  a.py:1"
+    assert str(region.error).splitlines()[-2] == "    1.0 KiB  [256] float32  empty  a.py:1"
     assert not region.is_error(raised[0])
     assert not region.is_error(None)
 

@@ -46,6 +46,7 @@ def test_the_text(over: Measurement) -> None:
         "  held at the peak (2 tensors):",
         "    64.0 MiB  [1, 8, 2048, 2048] float16  softmax  attn.py:31  in attention  ← B·H·N·N",
         "     2.0 MiB  [1, 8, 2048, 64] float16    bmm      attn.py:5",
+        "  attnmem explain scores",
     ]
 
 
@@ -54,26 +55,28 @@ def test_a_regression_says_what_came_in_and_what_to_do(over: Measurement) -> Non
     verdict = replace(judge(over, Budget(9 * MIB // 2)), change=change, hint="or write it down")
     lines = explain(verdict, SHAPE).splitlines()
     assert lines[1:3] == [f"  grew      {change}", "  held at the peak (2 tensors):"]
-    assert lines[-1] == "  or write it down"
+    assert lines[-2:] == ["  or write it down", "  attnmem explain scores"]
 
 
 def test_a_budget_tells_no_more_than_there_is(seen: Measurement) -> None:
     text = explain(judge(seen, Budget(1, "1 B")), SHAPE)
-    assert text.splitlines()[1:] == ["  budget    1 B"]
+    assert text.splitlines()[1:] == ["  budget    1 B", "  attnmem explain parts"]
 
 
 def test_a_budget_without_a_limit_has_no_line(seen: Measurement) -> None:
     starved = replace(seen, out_of_memory="tried to allocate 9 B")
     assert explain(judge(starved, Budget(None)), SHAPE).splitlines() == [
-        "out of memory on cpu: tried to allocate 9 B with 1.0 KiB held"
+        "out of memory on cpu: tried to allocate 9 B with 1.0 KiB held",
+        "  attnmem explain out-of-memory",
     ]
 
 
 def test_what_is_not_enforced_is_said_so() -> None:
     verdict = not_enforced("nothing was allocated", Obstacle.NOTHING_ALLOCATED)
-    first, second = explain(verdict, SHAPE).splitlines()
+    first, second, last = explain(verdict, SHAPE).splitlines()
     assert first == "not enforced: nothing was allocated"
     assert second == f"  {Obstacle.NOTHING_ALLOCATED.remedy}"
+    assert last == "  attnmem explain not-enforced"
 
 
 def test_one_tensor_is_one(over: Measurement) -> None:
@@ -87,13 +90,15 @@ def test_a_note_follows_what_was_held(over: Measurement) -> None:
         "  held at the peak (1 tensor):",
         "    2.0 MiB  [1, 8, 2048, 64] float16  bmm  attn.py:5",
         "  and 8 B of scratch inside kernels",
+        "  attnmem explain temporaries",
     ]
 
 
 def test_a_note_stands_for_what_was_not_found_out(over: Measurement) -> None:
     noted = replace(over, held=(), held_note="held tensors are unknown: no second run")
     assert explain(judge(noted, BUDGET), SHAPE).splitlines()[2:] == [
-        "  held tensors are unknown: no second run"
+        "  held tensors are unknown: no second run",
+        "  attnmem explain parts",
     ]
 
 
@@ -101,8 +106,8 @@ def test_a_long_list_ends_with_the_rest_together(over: Measurement) -> None:
     held = tuple(replace(OUT, nbytes=nbytes) for nbytes in range(3012, 3000, -1))
     lines = explain(judge(replace(over, held=held), BUDGET), SHAPE).splitlines()
     assert lines[2] == "  held at the peak (12 tensors):"
-    assert len(lines) == 3 + 10 + 1
-    assert lines[-1] == "    and 2 more, 5.9 KiB together"
+    assert len(lines) == 3 + 10 + 2
+    assert lines[-2] == "    and 2 more, 5.9 KiB together"
 
 
 def test_a_librarys_line_comes_second_and_the_holder_on_a_line_of_its_own(
@@ -119,6 +124,7 @@ def test_a_librarys_line_comes_second_and_the_holder_on_a_line_of_its_own(
         "    2 × 2.0 MiB  [1, 8, 2048, 64] float16    bmm      attn.py:5, by"
         " einops/_backends.py:291",
         "                 held by Loop.outputs[0] and 1 other",
+        "  attnmem explain scores",
     ]
 
 
@@ -132,4 +138,5 @@ def test_the_growth_names_an_argument_that_the_budget_does_not(over: Measurement
     assert explain(verdict, AttentionShape({"n": 1024})).splitlines()[2:] == [
         "  grows     not with n; the budget as n",
         "  grows     as 4096*layers; the budget does not name layers",
+        "  attnmem explain parts",
     ]

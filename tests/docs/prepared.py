@@ -10,7 +10,6 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.commits.repositories import Step, git, repository
-from tests.snapshots.recorded import snapshot, write
 
 ATTENTION = '''import torch
 
@@ -54,23 +53,13 @@ def _history(folder: Path) -> None:
     git(folder, "tag", "v1.2", "main~127")
 
 
-def _two_of_each(folder: Path) -> None:
-    for name, recorded in (("old", "plain"), ("new", "masked")):
-        write(folder / f"{name}.pickle", snapshot(recorded))
-    (folder / "tests").mkdir()
-    for name, text in (("attn.py", GOOD), ("tests/test_memory.py", TEST)):
-        folder.joinpath(name).write_text(text, "utf-8")
-
-
 def _a_model(folder: Path) -> None:
     shutil.copy(Path(__file__).parents[2] / "examples" / "models" / "gpt.py", folder)
 
 
 PREPARED: Final[Mapping[str, Callable[[Path], None]]] = MappingProxyType(
     {
-        "how-to/bisect.md": _history,
         "how-to/history.md": _history,
-        "how-to/diff.md": _two_of_each,
-        "how-to/whole-models.md": _a_model,
+        "how-to/training.md": _a_model,
     }
 )

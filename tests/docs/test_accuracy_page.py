@@ -1,4 +1,4 @@
-"""``docs/explanation/accuracy.md`` is what ``python tests/accuracy.py`` would write.
+"""``docs/evidence/accuracy.md`` is what ``python tests/accuracy.py`` would write.
 
 That every workload is exact, or a known gap, is for the tests beside the backend to say; here it is
 taken from them, and the rest of the page is made anew.

@@ -12,7 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from page_walk import ROOT, blocks, calls, missing
 
 COMMANDS = [
-    call for block in blocks(ROOT / "docs" / "case-studies.md") for call in calls(block.text)
+    call
+    for block in blocks(ROOT / "docs" / "evidence" / "case-studies.md")
+    for call in calls(block.text)
 ]
 
 pytestmark = pytest.mark.skipif(

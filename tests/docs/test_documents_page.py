@@ -9,7 +9,7 @@ import pytest
 
 from pytest_attnmem.cli import main
 
-PATH = Path(__file__).parents[2] / "docs" / "documents.md"
+PATH = Path(__file__).parents[2] / "docs" / "evidence" / "documents.md"
 PAGE = PATH.read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^```console\n\$ attnmem (.*)\n((?:.*\n)*?)```$", PAGE, re.MULTILINE)
 

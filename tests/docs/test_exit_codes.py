@@ -1,4 +1,4 @@
-"""The exit codes of ``docs/reference/exit-codes.md``."""
+"""The exit codes and states of ``docs/reference/exit-codes.md``."""
 
 import re
 import shlex
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_attnmem.baselines.entries import State
 from pytest_attnmem.cli import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "exit-codes.md"
@@ -42,6 +43,11 @@ def test_of_the_command(capsys):
     assert main(["max-length", "standard", "--B", "1", "--H", "1", "--d", "64"]) == 0
     assert main(["derive", "nothing:at_all"]) == 2
     assert {0, 1, 2, 130, 141} == listed("attnmem")
+
+
+def test_every_state_of_an_entry_is_listed():
+    section = PAGE.read_text("utf-8").partition("## Baseline entries\n")[2]
+    assert re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE) == [one.value for one in State]
 
 
 def listed(title):

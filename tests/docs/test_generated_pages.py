@@ -22,14 +22,17 @@ def reference():
     return run_path(str(SCRIPTS / "reference.py"))
 
 
-@pytest.mark.parametrize("path", sorted(REFERENCE.glob("*.md")), ids=lambda path: path.name)
+PAGES = [ROOT / "docs" / "failures.md", *sorted(REFERENCE.glob("*.md"))]
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
 def test_the_reference_is_current(path, reference):
     page = path.read_text(encoding="utf-8")
     assert page == reference["render"](page)
 
 
 def test_each_part_is_on_a_page(reference):
-    pages = "".join(path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.md"))
+    pages = "".join(path.read_text(encoding="utf-8") for path in PAGES)
     assert all(pages.count(f"<!-- generated: {name} -->") == 1 for name in reference["PARTS"])
 
 
@@ -65,7 +68,7 @@ def test_the_rows_of_models_take_at_most_half_a_minute():
 
 
 def test_the_table_of_caches_is_current():
-    page = (ROOT / "docs" / "how-to" / "whole-models.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "evidence" / "models.md").read_text(encoding="utf-8")
     rows = run_path(str(SCRIPTS / "caches_page.py"))["rows"]()
     assert "\n".join(rows) in page
     assert all(row.endswith(" 0 B |") for row in rows[2:])
@@ -84,7 +87,7 @@ def test_the_page_of_kernels_is_current():
 
 
 def test_the_page_of_compiled_modules_is_current():
-    page = (REFERENCE / "compiled.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "evidence" / "compiled.md").read_text(encoding="utf-8")
     assert page == run_path(str(SCRIPTS / "compiled_page.py"))["render"]()
 
 

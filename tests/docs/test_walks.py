@@ -14,10 +14,8 @@ from prepared import PREPARED
 DOCS = ROOT / "docs"
 #: The pages with tests of their own, some on the null device.
 OTHERS = {
-    *("documents.md", "case-studies.md", "how-to/baselines.md", "how-to/ci.md"),
-    *("how-to/compiled-code.md", "reference/ranks.md"),
-    *("explanation/accuracy.md", "explanation/regressions.md"),
-    *("reference/kernels.md", "reference/null-device.md", "reference/reach.md"),
+    *("how-to/ci.md", "reference/kernels.md"),
+    *(f"evidence/{name}.md" for name in ("accuracy", "case-studies", "documents", "ranks")),
 }
 
 

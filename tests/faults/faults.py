@@ -1,6 +1,7 @@
 """Faults at each step of a session, and what the session says of them.
 
-``test_faults.py`` asserts each row, and ``page.py`` writes the table of docs/reliability.md.
+``test_faults.py`` asserts each row, and ``page.py`` writes the table of
+docs/evidence/reliability.md.
 """
 
 import errno

@@ -1,4 +1,4 @@
-"""Writes the table of faults into ``docs/reliability.md``: ``python tests/faults/page.py``."""
+"""Writes the table of faults: ``python tests/faults/page.py``."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from faults import FAULTS, KILLS, SESSIONS
 
-PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "reliability.md"
 BEGIN, END = "<!-- faults -->\n", "<!-- end of faults -->"
 
 

@@ -1,4 +1,4 @@
-"""The page ``docs/explanation/growth.md``: the verdicts on all bodies of ``tests/growth/bodies``.
+"""The page ``docs/evidence/growth.md``: the verdicts on all bodies of ``tests/growth/bodies``.
 
 ``python tests/growth/table.py cpu simulated:H100`` runs the contracts there, and prints a line of
 counts for each backend and each verdict that is not right. On the null device:
@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # for growth
 
 from growth.contracts import Case, bodies, cases, run
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "growth.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "growth.md"
 START, END = "<!-- bodies -->\n", "<!-- /bodies -->\n"
 
 #: The contracts without an answer, by backend; all others are answered right.

@@ -1,4 +1,4 @@
-"""Writes the histories of libraries into ``docs/case-studies.md``.
+"""Writes the histories of libraries into ``docs/evidence/case-studies.md``.
 
 ``python -m tests.history.libraries_page build/histories/*.json`` first puts what the files say into
 ``libraries.json``; what a person found out about a step is in ``libraries_notes.json``.
@@ -19,7 +19,7 @@ from pytest_attnmem.units import format_size
 
 from .libraries import LIBRARIES, ROOT
 
-PAGE = ROOT / "docs" / "case-studies.md"
+PAGE = ROOT / "docs" / "evidence" / "case-studies.md"
 DATA = Path(__file__).with_name("libraries.json")
 NOTES = Path(__file__).with_name("libraries_notes.json")
 PART = re.compile(r"(<!-- generated: histories -->\n).*?(<!-- /generated -->)", re.DOTALL)

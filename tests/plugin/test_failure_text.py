@@ -18,6 +18,7 @@ HELD = [
     "    128.0 KiB  [8, 64, 64] float32     bmm      model.py:5  in attention  ← B·H·N·N",
     "    128.0 KiB  [2, 4, 64, 64] float32  softmax  model.py:6  in attention  ← B·H·N·N",
     "     16.0 KiB  [8, 64, 8] float32      bmm      model.py:6  in attention  ← B·H·N·d",
+    "  attnmem explain scores",
 ]
 #: The same without runs at other sizes, which prove the shapes.
 PLAIN = [HELD[0], *(line.partition("  ←")[0] for line in HELD[1:])]
@@ -158,7 +159,8 @@ def test_it(qkv):
         "    4 B  [] float32  sum  test_suite.py:8  in test_it",
     ]
     unseen = f"  and {held} B that the second run did not account for"
-    assert lines[4:] == ([f"{unseen} (scratch inside kernels, most likely)"] if held else [])
+    told = [f"{unseen} (scratch inside kernels, most likely)"] if held else []
+    assert lines[4:] == [*told, "  attnmem explain temporaries"]
 
 
 def test_a_budget_of_a_failing_test_is_explained_below_its_own_traceback(attention):
@@ -172,8 +174,8 @@ def test_it(qkv):
     raise ValueError("wrong")
 """)
     lines = attention.run().report("test_it")
-    assert lines[-6] == VERDICT
-    assert lines[-4:] == PLAIN
+    assert lines[-7] == VERDICT
+    assert lines[-5:] == PLAIN
 
 
 def test_a_body_that_cannot_run_twice_says_so_and_stays_over(suite):
@@ -196,6 +198,7 @@ def test_it():
         "  budget    1 KiB   test_suite.py:7",
         "  held tensors are unknown: the second run raised AssertionError: the server is running"
         " assert not [1]",
+        "  attnmem explain parts",
     ]
 
 
@@ -223,7 +226,7 @@ def test_it():
 """)
     ran = suite.run()
     assert ran.outcomes == {"failed": 1}
-    assert ran.report("test_it")[-1] == (
+    assert ran.report("test_it")[-2] == (
         f"  held tensors are unknown: the second run raised {shown}"
     )
 
@@ -241,7 +244,7 @@ def test_it(attnmem):
             torch.ones(4096)
 """)
     ran = suite.run()
-    assert ran.report("test_it")[-3] == (
+    assert ran.report("test_it")[-4] == (
         "E             held tensors are unknown: the second run did not reach region 'first'"
     )
 
@@ -274,6 +277,7 @@ def test_steps(): assert steps == ["set up", "tear down"]
     assert ran.report("TestIt.test_it")[2:] == [
         "  held at the peak (1 tensor):",
         "    16.0 KiB  [4096] float32  ones  test_suite.py:18  in test_it",
+        "  attnmem explain temporaries",
     ]
 
 
@@ -290,6 +294,7 @@ class TestIt(unittest.IsolatedAsyncioTestCase):
     assert suite.run().report("TestIt.test_it")[2:] == [
         "  held at the peak (1 tensor):",
         "    16.0 KiB  [4096] float32  ones  test_suite.py:8  in test_it",
+        "  attnmem explain temporaries",
     ]
 
 
@@ -336,5 +341,6 @@ def test_runs(): assert len(runs) == 2
     assert ran.report("test_over") == [
         "peak 16.0 KiB exceeds budget 1.0 KiB (16.0x) on cpu",
         "  budget    1 KiB   test_suite.py:7",
+        "  attnmem explain parts",
     ]
     assert ran.row("test_over")["held"] == []

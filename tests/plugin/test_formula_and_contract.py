@@ -114,6 +114,7 @@ def test_what_a_program_needs_over_a_formula_is_judged(suite, backend):
             "    39.1 KiB  [10000] float32  ones  test_suite.py:27  in test_replicated",
             "       256 B  [64] float32     ones  test_suite.py:27  in test_replicated  ← N",
             "  add bytes that do not grow to the formula, or allow any number of them: O(N + 1)",
+            "  attnmem explain temporaries",
         ]
 
 

@@ -61,6 +61,7 @@ def kept():
         "  held at the peak (2 tensors):",
         "    1.0 MiB  [512, 512] float32  mul   test_suite.py:30  in test_two  ← N·N",
         "    2.0 KiB  [512] float32       ones  test_suite.py:29  in test_two  ← N",
+        "  attnmem explain scores",
     ]
     (row,) = (row for row in ran.rows if row["outcome"] == "over")
     assert (row["budget"], row["limit_bytes"]) == ("O(N)", None)

@@ -81,12 +81,12 @@ class TestIt:
     assert ran.row("TestIt::test_it")["limit_bytes"] == 100
     assert ran.row("TestIt::test_it", metric="allocated")["limit_bytes"] == 100
     assert ran.row("TestIt::test_it", metric="retained")["limit_bytes"] == 5
-    assert ran.report("TestIt.test_it")[::4] == [
+    assert ran.report("TestIt.test_it")[::5] == [
         "retained 6 B exceeds budget 5 B (1.2x) on scripted",
         "peak 101 B exceeds budget 100 B by 1 B on scripted",
         "allocated 101 B exceeds budget 100 B by 1 B on scripted",
     ]
-    assert ran.report("TestIt.test_it")[1::4] == [
+    assert ran.report("TestIt.test_it")[1::5] == [
         "  budget    5 B   test_suite.py:10",
         "  budget    100 B   test_suite.py:9",
         "  budget    100 B   test_suite.py:7",

@@ -64,6 +64,7 @@ def test_without_the_word_it_is_over_and_the_failure_names_the_word(scripted):
         "  budget    100 B   test_suite.py:10",
         "  the program caught the error: oom='expected' judges what it held, if it is meant to"
         " recover",
+        "  attnmem explain out-of-memory",
     ]
 
 

@@ -1,4 +1,4 @@
-"""Makes docs/explanation/real-gpus.md of published numbers and of what their re-run found."""
+"""Makes docs/evidence/real-gpus.md of published numbers and of what their re-run found."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tables import ROOT, Pair, Source, Table, results, sources
 
-PAGE = ROOT / "docs" / "explanation" / "real-gpus.md"
+PAGE = ROOT / "docs" / "evidence" / "real-gpus.md"
 KINDS = {
     "A": "every fact is stated: the program, the GPU, the version of PyTorch",
     "B": "the version of the re-run or the device's profile was chosen, before comparing",
@@ -21,7 +21,7 @@ HEAD = """\
 # Numbers of real GPUs
 
 These are other people's measurements: numbers of GPU memory that others published, in
-repositories and issues, and what the [null device](../reference/null-device.md) says of the same
+repositories and issues, and what the [null device](../how-to/without-a-gpu.md) says of the same
 work. Nobody measured them for this project, and no program of it has run on a GPU here.
 
 Each source is a file, `tests/published/sources/NAME.toml`: the repository, the path and the commit,
@@ -42,9 +42,9 @@ ADD = """\
 A source is one file: copy one of the same kind, and write the numbers as they stand there.
 `python tests/published/run.py NAME` runs it; `python tests/published/page.py` writes this page. A
 number that differs needs a `reason`, a test says; one that cannot be run, `not_comparable`.
-A run of [`attnmem verify`](../how-to/verify.md) on a GPU joins the same tables: the rows of a
-source of class A whose program is `verified:workload` are `[name, requested, allocated, reserved]`,
-as its `--json` file has them.
+A run of [`attnmem verify`](../reference/commands.md#attnmem-verify) on a GPU joins the
+same tables: the rows of a source of class A whose program is `verified:workload` are
+`[name, requested, allocated, reserved]`, as its `--json` file has them.
 """
 
 

@@ -5,7 +5,7 @@ tables that have no result of what they say now. Each table has a version of tor
 is installed by uv in ``.venv-null-VERSION``, and maybe other packages, which go into a folder of
 ``.venv-published``, or a checkout of the code that it runs: ``SUITES_MIRROR`` names a folder with
 clones, ``OWNER+NAME/repo``, for a machine that does not reach the repositories. Results go to
-``tests/data/published/SOURCE.json``, and ``page.py`` makes docs/explanation/real-gpus.md of them.
+``tests/data/published/SOURCE.json``, and ``page.py`` makes docs/evidence/real-gpus.md of them.
 
 A new source is a copy of a file of ``sources`` with its numbers as they stand there, and a program
 in ``programs`` that does the same work. What differs needs a ``reason``, and what cannot be run

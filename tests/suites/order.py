@@ -4,7 +4,7 @@
 if they need a GPU. Each is run bare, then with ``--attnmem-update all``, and then plain: twice as
 it is, three times in random order, by two workers, half of its tests, and a sample of its tests
 alone. No row may differ from its entry, and no test may end otherwise than bare. Results go to
-``tests/data/suites/order``, and make docs/reference/order.md.
+``tests/data/suites/order``, and make docs/evidence/order.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from run import DATA, PATIENCE, ROOT, WORK, checkout, environment, is_for_null, 
 from run import run as command
 
 RESULTS = DATA / "order"
-PAGE = ROOT / "docs" / "reference" / "order.md"
+PAGE = ROOT / "docs" / "evidence" / "order.md"
 #: The backend of projects that need a GPU.
 GPU = "null:H100"
 #: The most tests that run alone, and the seconds after which no more of them start.

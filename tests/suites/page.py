@@ -1,4 +1,4 @@
-"""Makes docs/reference/reach.md of the results in tests/data/suites."""
+"""Makes docs/evidence/reach.md of the results in tests/data/suites."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from run import DATA, ROOT, projects
 
-PAGE = ROOT / "docs" / "reference" / "reach.md"
+PAGE = ROOT / "docs" / "evidence" / "reach.md"
 NOTHING = "nothing was allocated"
 HEAD = """\
 # Reach: the tests of other projects
@@ -23,7 +23,7 @@ of the results in `tests/data/suites`.
 - *red*: tests that pass bare and fail with the plugin. Without a GPU no test of a Triton library
   passes bare; each of its tests that fails is red.
 - *seconds*: wall-clock time on two cores that did other work too, so no measure of the backends;
-  [performance](../performance.md) compares their speed.
+  [performance](performance.md) compares their speed.
 
 | project | backend | tests that pass bare | measured | not enforced | red | seconds (bare) |
 |---|---|---|---|---|---|---|

@@ -1,4 +1,4 @@
-"""Makes docs/reference/pytorch-suite.md of ``tests/data/suites/pytorch.json`` and the classes.
+"""Makes docs/evidence/pytorch-suite.md of ``tests/data/suites/pytorch.json`` and the classes.
 
 ``tests/data/suites/pytorch_failures.toml`` says of each failure what it is, by hand.
 """
@@ -13,7 +13,7 @@ import tomllib
 from pytorch import RESULTS, settings
 from run import DATA, ROOT
 
-PAGE = ROOT / "docs" / "reference" / "pytorch-suite.md"
+PAGE = ROOT / "docs" / "evidence" / "pytorch-suite.md"
 FAILURES = DATA / "pytorch_failures.toml"
 #: What a failure may be, in the order of the columns.
 CLASSES = {

@@ -4,7 +4,7 @@
 the CUDA build of torch for the null device, made by uv in ``.venv-suites``, and a checkout of its
 tests at one commit. ``SUITES_MIRROR`` names a folder with clones, ``OWNER+NAME/repo``, for a
 machine that does not reach the repositories. Results go to ``tests/data/suites/PROJECT.json``, and
-``page.py`` makes docs/reference/reach.md of them.
+``page.py`` makes docs/evidence/reach.md of them.
 """
 
 from __future__ import annotations

@@ -55,5 +55,5 @@ def test_no_recipe_leaves_out_what_is_measured():
         if "pytest" in line and "-m " in line
     ]
     selecting = [line for line in commands if "--attnmem-backend" in line]
-    assert len(selecting) >= 7
+    assert len(selecting) >= 4
     assert all("-m attnmem" in line for line in selecting)

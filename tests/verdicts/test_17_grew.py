@@ -47,6 +47,7 @@ def test_a_size_that_happens_to_be_n_is_no_n(suite, monkeypatch, backend):
         "      1000.0 KiB  [256, 1000] float32  empty  test_g.py:10  in test_g      ← N·1000",
         "    20 × 1.0 KiB  [256] float32        empty  test_g.py:9   in <listcomp>",
         "  if this is intended: --attnmem-update all",
+        "  attnmem explain temporaries",
     ]
 
 
@@ -183,4 +184,5 @@ def test_it(qkv):
         "  held at the peak (2 tensors):",
         "    192.0 KiB  [12, 64, 64] float32  bmm        test_suite.py:7  in test_it  ← B·H·N·N",
         "     16.0 KiB  [64, 64] float32      new_empty  test_suite.py:8  in test_it",
+        "  attnmem explain scores",
     ]

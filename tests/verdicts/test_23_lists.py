@@ -66,9 +66,10 @@ def test_it(attnmem):
         "E         held at the peak (1 tensor):",
         "E           16.0 KiB  [4096] float32  empty  test_suite.py:8  in test_it",
     ]
-    assert ran.report("test_it")[-2:] == [
+    assert ran.report("test_it")[-3:] == [
         "peak 16.0 KiB exceeds budget 1.0 KiB (16.0x) on cpu",
         "  budget    1 KiB   test_suite.py:5",
+        "  attnmem explain temporaries",
     ]
 
 

@@ -3,8 +3,8 @@
 ``python tests/versions/run.py [VERSION ...]`` runs some. Each has an environment of its own in
 ``.venv-versions``, made by uv: torch's CUDA wheel without NVIDIA's packages, and beside it Triton
 and, where its version can plan without a GPU, cuDNN. Results go to
-``tests/data/null_versions.json``, of which docs/compatibility.md has a table. The exit code is 1 if
-a program ends otherwise than the file says.
+``tests/data/null_versions.json``, of which docs/evidence/versions.md has a table. The exit code is
+1 if a program ends otherwise than the file says.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 WORK = ROOT / ".venv-versions"
 DATA = ROOT / "tests" / "data" / "null_versions.json"
-PAGE = ROOT / "docs" / "compatibility.md"
+PAGE = ROOT / "docs" / "evidence" / "versions.md"
 VERSIONS = (
     *("2.4.1", "2.5.1", "2.6.0", "2.7.1", "2.8.0", "2.9.1"),
     *("2.10.0", "2.11.0", "2.12.1", "2.13.0", "2.14.1", "2.15.0"),
@@ -156,7 +156,7 @@ def _cell(seen: Any, notes: list[str]) -> str:
 
 
 def page(text: str, found: dict[str, Any]) -> str:
-    """Returns docs/compatibility.md with the table of these results."""
+    """Returns docs/evidence/versions.md with the table of these results."""
     before, _, rest = text.partition(BEGIN)
     return before + BEGIN + table(found) + END + rest.partition(END)[2]
 

@@ -1,4 +1,4 @@
-"""The table of ``docs/explanation/regressions.md``: which gates catch which pair, on which backend.
+"""The table of ``docs/evidence/regressions.md``: which gates catch which pair, on which backend.
 
 ``python tests/zoo/table.py cpu simulated:H100`` runs all pairs there and prints the table and each
 problem. On the null device: ``attnmem run --device H100 -- python tests/zoo/table.py null:H100``.
@@ -15,7 +15,7 @@ from zoo.endings import caught, problems
 from zoo.gates import run
 from zoo.pair import pairs
 
-PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "regressions.md"
+PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "regressions.md"
 START, END = "<!-- pairs -->\n", "<!-- /pairs -->\n"
 
 BACKENDS = ("cpu", "simulated:H100", "null:H100")

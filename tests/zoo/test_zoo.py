@@ -10,6 +10,17 @@ from zoo.gates import run
 from zoo.pair import pairs
 
 PAIRS = pairs()
+#: What explains regressions that others shipped.
+TOPICS = {
+    "dense_kernel": "scores",
+    "mask_never_none": "mask",
+    "mask_repeated": "mask",
+    "keys_copied_for_heads": "copy",
+    "logits_widened": "dtype",
+    "scores_keep_their_name": "temporaries",
+    "checkpointing_not_passed_on": "saved",
+    "masks_kept_for_ever": "retained",
+}
 
 
 @pytest.fixture(scope="module", params=["cpu", "simulated:H100"])
@@ -21,6 +32,11 @@ def endings(request):
 @pytest.mark.parametrize("name", PAIRS)
 def test_pair(endings, name):
     assert problems(PAIRS[name], endings) == []
+
+
+@pytest.mark.parametrize(("name", "topic"), TOPICS.items())
+def test_a_failure_names_what_explains_it(endings, name, topic):
+    assert f"  attnmem explain {topic}" in endings[name, "formula", "bad"].text.splitlines()
 
 
 def test_the_page_has_what_was_caught(endings):

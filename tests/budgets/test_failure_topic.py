@@ -1,0 +1,78 @@
+"""The topic of a failure, from what was held."""
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_attnmem.budgets.budget import Budget
+from pytest_attnmem.budgets.failure_topic import Topic, topic
+from pytest_attnmem.budgets.obstacle import Obstacle
+from pytest_attnmem.budgets.verdict import Outcome, Verdict, judge, not_enforced
+from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.measurement.measurement import Measurement
+
+SCORES = Held(4096, (1, 1, 32, 32), "float32", "softmax", "a.py:1", dims=("B", "H", "N", "M"))
+SMALL = Held(64, (16,), "float32", "add", "a.py:2")
+KEYS = Held(4096, (1, 1, 64, 16), "float32", "add", "a.py:3")
+
+
+@pytest.fixture
+def told(seen: Measurement):
+    def topic_of(*held: Held, metric: str = "peak") -> Topic:
+        return topic(judge(replace(seen, held=held, retained_bytes=9), Budget(1, metric=metric)))
+
+    return topic_of
+
+
+@pytest.mark.parametrize(
+    ("held", "expected"),
+    [
+        ((), Topic.PARTS),
+        ((SCORES, SMALL), Topic.SCORES),
+        ((replace(SCORES, dims=()),), Topic.SCORES),
+        ((replace(SCORES, dims=("B", "H", "N", "d")),), Topic.TEMPORARIES),
+        ((replace(SCORES, dims=(), shape=(64, 64)),), Topic.TEMPORARIES),
+        ((SCORES, replace(SCORES, op="mul"), replace(SCORES, op="div")), Topic.TEMPORARIES),
+        ((SCORES, replace(SCORES, dtype="bool", nbytes=1024)), Topic.MASK),
+        ((SCORES, replace(SMALL, dtype="bool")), Topic.SCORES),
+        ((replace(SCORES, op="clone"),), Topic.COPY),
+        ((replace(KEYS, op="to_copy"),), Topic.DTYPE),
+        ((KEYS,), Topic.TEMPORARIES),
+        ((replace(KEYS, role="saved"),), Topic.SAVED),
+        ((replace(KEYS, holder="Loop.outputs[3]"),), Topic.RETAINED),
+        ((replace(KEYS, holder="saved by Scatter.ctx.kept[0]"),), Topic.SAVED),
+        ((replace(KEYS, module="0.mlp"), replace(KEYS, module="1.mlp")), Topic.SAVED),
+        ((Held.of_scratch(4096, "mm", "a.py:4"), SMALL), Topic.SCRATCH),
+    ],
+)
+def test_the_largest_tensors_decide(told, held: tuple[Held, ...], expected: Topic) -> None:
+    assert told(*held) is expected
+
+
+def test_what_is_left_is_kept_or_saved(told) -> None:
+    assert told(SCORES, metric="retained") is Topic.RETAINED
+    saved = replace(KEYS, holder="saved by MulBackward0 in the graph of Loop.losses[0]")
+    assert told(SMALL, saved, metric="retained") is Topic.SAVED
+
+
+def test_the_tensors_that_a_baseline_lacks_come_first(seen: Measurement) -> None:
+    verdict = judge(replace(seen, held=(SCORES, SMALL)), Budget(1))
+    assert topic(replace(verdict, more=(replace(SMALL, op="clone"),))) is Topic.COPY
+
+
+def test_what_ended_or_was_not_measured(seen: Measurement) -> None:
+    starved = replace(seen, held=(SCORES,), out_of_memory="tried to allocate 9 B")
+    assert topic(judge(starved, Budget(1))) is Topic.OUT_OF_MEMORY
+    unmeasured = not_enforced("nothing was allocated", Obstacle.NOTHING_ALLOCATED)
+    assert topic(unmeasured) is Topic.NOT_ENFORCED
+
+
+def test_a_regression_below_a_budget_has_one(seen: Measurement) -> None:
+    measured = replace(seen, held=(SCORES,), peak_bytes=8)
+    verdict = Verdict(Outcome.OVER, "8 B over", measured, Budget(9, exact=True), regression=True)
+    assert topic(verdict) is Topic.SCORES
+
+
+def test_an_improvement_has_no_culprit(seen: Measurement) -> None:
+    below = judge(replace(seen, held=(SCORES,), peak_bytes=8), Budget(9, exact=True))
+    assert topic(below) is Topic.PARTS

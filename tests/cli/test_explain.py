@@ -1,0 +1,50 @@
+"""``attnmem explain``: the page of failures, a section at a time."""
+
+import re
+
+import pytest
+
+from pytest_attnmem.budgets.failure_topic import Topic
+from pytest_attnmem.cli import explain, main
+
+
+def test_each_topic_of_a_failure_has_a_section_and_each_section_a_topic():
+    assert [*explain.sections()] == [topic.value for topic in Topic]
+
+
+@pytest.mark.parametrize("topic", [topic.value for topic in Topic if topic is not Topic.PARTS])
+def test_a_section_has_a_failure_that_ends_with_its_topic_and_says_what_to_do(topic):
+    section = explain.sections()[topic]
+    _, _, after = section.partition(f"      attnmem explain {topic}\n")
+    assert after.strip(), section
+
+
+def test_a_section_is_printed_with_indented_blocks(capsys):
+    assert main(["explain", "retained"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "retained: A tensor that outlives its function"
+    assert "    class Loop:" in lines
+    assert "                  held by Loop.losses[1]" in lines
+    assert not any(line.startswith("```") for line in lines)
+
+
+def test_without_a_topic_it_tells_what_the_lines_say(capsys):
+    assert main(["explain"]) == 0
+    assert capsys.readouterr().out.startswith("parts: The lines of a failure\n")
+
+
+def test_an_unknown_topic_is_one_line(capsys):
+    assert main(["explain", "retaind"]) == 2
+    assert capsys.readouterr().err == (
+        "attnmem explain: unknown topic 'retaind'; expected one of parts, scores, mask, copy,"
+        " dtype, temporaries, saved, retained, scratch, out-of-memory, not-enforced; did you mean"
+        " 'retained'?\n"
+    )
+
+
+def test_each_line_of_the_table_is_in_an_example():
+    sections = explain.sections()
+    examples = "\n".join(text for topic, text in sections.items() if topic != "parts")
+    lines = [*re.findall(r"^\| `([^`]+)` \|", sections["parts"], re.MULTILINE)]
+    assert len(lines) == 7
+    assert [line for line in lines if line not in examples] == []
