@@ -237,6 +237,7 @@ def test_it():
     assert ran.report("test_it") == [
         "out of memory on scripted: tried to allocate 1 EiB with 60 B held; budget 100 B",
         "  budget    100 B   test_suite.py:5",
+        "  attnmem explain out-of-memory",
     ]
     assert ran.outcome("test_it") == (
         "over: out of memory on scripted: tried to allocate 1 EiB with 60 B held; budget 100 B"
