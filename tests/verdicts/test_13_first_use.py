@@ -193,10 +193,11 @@ cache = []
 def test_it():
     if not cache: cache.append(torch.ones(256))
 """)
-    assert suite.run().report("test_it")[-3:] == [
+    assert suite.run().report("test_it")[-4:] == [
         "  held at the end (1 tensor):",
         "    1.0 KiB  [256] float32  ones  test_suite.py:9  in test_it",
         "             held by test_suite.cache[0]",
+        "  attnmem explain retained",
     ]
 
 
