@@ -6,6 +6,7 @@ import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
 
 from ..backends.certification.certifying import (
     Comparison,
@@ -17,9 +18,12 @@ from ..backends.certification.certifying import (
 from ..backends.certification.recipes import DEVICES
 from ..certified import certificate
 from ..errors import AttnMemError
-from ..nulldevice import torch_build
+from ..nulldevice import parts, torch_build
 from ..torch_releases import Version, minor_version
 from .progress import progress
+
+#: What operators of PyTorch's own call beside its kernels.
+_LIBRARIES: Final = ("cudnn", "nvrtc")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -53,11 +57,17 @@ def execute(arguments: Namespace) -> int:
     """Prints what differs, and writes the file if all operators were compared.
 
     Raises:
-        AttnMemError: the null device does not run here, or a name is none.
+        AttnMemError: the null device does not run here or lacks a library, or a name is none.
     """
     torch = torch_build.find()
     rules = _version(arguments.rules or torch.version)
     operators = matching(arguments.operators)
+    lacking = [part for part in parts.lacking(torch) if part in _LIBRARIES]
+    if lacking and not arguments.operators:
+        options = " ".join(f"--with {part}" for part in lacking)
+        raise AttnMemError(
+            f"some operators need {', '.join(lacking)}: attnmem install null {options}"
+        )
     before = certificate.certificate_of(
         torch.version, torch_build.read_version(torch.folder).commit
     )

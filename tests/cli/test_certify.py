@@ -9,7 +9,7 @@ from pytest_attnmem.backends.certification.recipes import DEVICES, lines_by_oper
 from pytest_attnmem.certified.certificate import certificate_of, kept_folder
 from pytest_attnmem.cli import main
 from pytest_attnmem.errors import BackendUnavailable
-from pytest_attnmem.nulldevice import torch_build
+from pytest_attnmem.nulldevice import parts, torch_build
 
 LAYER_NORM = "aten.native_layer_norm_backward.default"
 DIFFERS = f"{LAYER_NORM}('float32[1, 3]') on H100: t0:12 -t0, and the rule says nothing"
@@ -25,6 +25,7 @@ def torch_2_16(monkeypatch, tmp_path):
     )
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(torch_build, "find", lambda: torch_build.describe(folder, []))
+    monkeypatch.setattr(parts, "lacking", lambda torch: iter(["triton"]))
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def null(monkeypatch):
 
         def ask(self, op):
             differs = state["differs"].get(op, "")
-            return {"equal": 2 - bool(differs), "unplanned": 1, "differs": differs}
+            return {"equal": 2 - bool(differs), "unplanned": 1, "differs": differs, "failed": False}
 
         def end(self):
             pass
@@ -97,6 +98,16 @@ def test_a_mistake_is_an_error_of_one_line(null, capsys, words, text):
     assert err.startswith("attnmem certify: ")
     assert text in err
     assert err.count("\n") == 1
+
+
+def test_libraries_that_operators_call_must_be_there(null, monkeypatch, capsys):
+    monkeypatch.setattr(parts, "lacking", lambda torch: iter(["cudnn", "nvrtc"]))
+    assert main(["certify"]) == 2
+    assert capsys.readouterr().err == (
+        "attnmem certify: some operators need cudnn, nvrtc: attnmem install null --with cudnn"
+        " --with nvrtc\n"
+    )
+    assert main(["certify", "mm"]) == 0
 
 
 def test_a_machine_without_the_null_device_is_told_so(monkeypatch, capsys):

@@ -47,7 +47,7 @@ def new_storages(arguments: Any, returned: Any) -> tuple[torch.Tensor, ...]:
 
 
 def _id_of(tensor: torch.Tensor) -> int:
-    return tensor.untyped_storage()._cdata
+    return int(tensor.untyped_storage()._cdata)
 
 
 def _tensors(values: Any) -> Iterator[torch.Tensor]:

@@ -54,24 +54,36 @@ class SessionCertifier:
             try:
                 changed = any(map(self._is_changed, vouching(op)))
             except BackendUnavailable as error:
-                self._missing = self._missing or str(error)
-                name = release(torch.__version__)
-                return f"{op} is not certified for torch {name}: {self._missing}"
+                return f"{op} is not certified for torch {release(torch.__version__)}: {error}"
         return changed_text(op) if changed else ""
 
     def _is_changed(self, op: str) -> bool:
         if op not in self._changed:
-            if self._missing:
-                raise BackendUnavailable(self._missing)
-            if self._process is None:
-                self._process = NullProcess(self._profile, minor_version(torch.__version__))
-            answer = self._process.ask(op)
+            answer = self._running().ask(op)
+            if answer["failed"]:
+                raise BackendUnavailable(answer["differs"])
             self._changed[op] = bool(answer["differs"])
             with suppress(OSError):  # then another session asks again
                 self._kept.parent.mkdir(parents=True, exist_ok=True)
                 with self._kept.open("a", encoding="utf-8") as file:
                     file.write(json.dumps([op, answer["differs"]]) + "\n")
         return self._changed[op]
+
+    def _running(self) -> NullProcess:
+        """Returns the process, which starts at the first operator that no session has asked for.
+
+        Raises:
+            BackendUnavailable: it did not start, now or before.
+        """
+        if self._missing:
+            raise BackendUnavailable(self._missing)
+        try:
+            if self._process is None:
+                self._process = NullProcess(self._profile, minor_version(torch.__version__))
+        except BackendUnavailable as error:
+            self._missing = str(error)
+            raise
+        return self._process
 
 
 @cache

@@ -39,6 +39,8 @@ class Answer:
     """The calls that no rule plans: nothing is enforced where a program makes them."""
     differs: str = ""
     """The first call whose trace is another one, and both traces; empty if there is none."""
+    failed: bool = False
+    """True if that call failed on null: its error stands for the trace."""
 
     def as_json(self) -> dict[str, Any]:
         """Returns the values by name."""
@@ -68,7 +70,8 @@ class NullCalls:
                 equal += 1
             else:
                 text = f"{recipe} on {self._profile.name}: {seen or 'nothing'}, and the rule says "
-                return Answer(op, equal, unplanned, excerpt(text + (planned or "nothing"), _ASKED))
+                differs = excerpt(text + (planned or "nothing"), _ASKED)
+                return Answer(op, equal, unplanned, differs, planned is FAILED)
         return Answer(op, equal, unplanned)
 
     def run(self, recipe: Recipe) -> tuple[str | None, str]:
@@ -76,17 +79,15 @@ class NullCalls:
 
         A call that fails on null has the trace ``FAILED``, and the error in place of the other.
         """
+        why = ""
         with _settings(recipe):
-            try:
-                return self._traces(recipe)
-            except torch.OutOfMemoryError:
-                torch.cuda.empty_cache()
-            except _FAILURES as error:
-                return FAILED, f"an error, {excerpt(str(error), 80)}"
-            try:
-                return self._traces(recipe)
-            except _FAILURES as error:
-                return FAILED, f"an error, {excerpt(str(error), 80)}"
+            for _ in range(2):
+                try:
+                    return self._traces(recipe)
+                except _FAILURES as error:
+                    why = excerpt(str(error), 80)
+                torch.cuda.empty_cache()  # earlier calls may have left too little memory
+        return FAILED, f"an error, {why}"
 
     def _traces(self, recipe: Recipe) -> tuple[str | None, str]:
         args, kwargs = arguments(recipe, "cuda")
@@ -130,7 +131,7 @@ def _settings(recipe: Recipe) -> Iterator[None]:
     if recipe.cold:
         torch._C._cuda_clearCublasWorkspaces()
     torch.use_deterministic_algorithms(recipe.deterministic)
-    torch.utils.deterministic.fill_uninitialized_memory = False
+    torch._C._set_deterministic_fill_uninitialized_memory(False)
     torch.backends.cudnn.allow_tf32 = not recipe.ieee
     try:
         yield

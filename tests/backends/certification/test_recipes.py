@@ -76,7 +76,14 @@ def test_an_operator_without_calls_is_vouched_for_by_its_kin():
 @pytest.mark.parametrize(
     ("since", "version", "changed"),
     [
-        ("2.13", "2.14", {"native_group_norm_backward.default"}),
+        (
+            "2.13",
+            "2.14",
+            {
+                *("native_group_norm_backward.default", "_efficient_attention_forward"),
+                "_scaled_dot_product_efficient_attention",
+            },
+        ),
         (
             "2.14",
             "2.15",
@@ -103,4 +110,8 @@ def test_what_a_release_changed(since, version, changed):
         for old, new in rows:
             if any(old.get(key) != new.get(key) for key in ("trace", "traces")):
                 found.add(old["op"].removeprefix("aten."))
+    old, new = (recordings.read("attention-operators", one)["devices"] for one in (since, version))
+    for device, rows in old.items():
+        pairs = zip(rows, new[device], strict=True)
+        found |= {before[0] for before, after in pairs if before != after}
     assert found - {"convolution.default", "convolution_backward.default"} == changed
