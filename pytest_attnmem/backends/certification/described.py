@@ -11,7 +11,7 @@ import torch
 
 from .recipes import Recipe
 
-_TENSOR: Final = re.compile(r"(host )?(\w+)\[([\d, ]*)\](?:\(([\d, ]*)\))?(?:@(\d+))?")
+_TENSOR: Final = re.compile(r"(host |grad )?(\w+)\[([\d, ]*)\](?:\(([\d, ]*)\))?(?:@(\d+))?")
 _DTYPE: Final = "torch."
 Make = Callable[[torch.dtype, tuple[int, ...], tuple[int, ...], int], torch.Tensor]
 
@@ -70,12 +70,12 @@ def _built(value: Any, make: Make) -> Any:
     found = _TENSOR.fullmatch(value)
     if found is None:
         return value
-    host, dtype, sizes, steps, offset = found.groups()
+    about, dtype, sizes, steps, offset = found.groups()
     shape = _numbers(sizes)
     strides = _contiguous(shape) if steps is None else _numbers(steps)
-    return (_empty("cpu") if host else make)(
-        getattr(torch, dtype), shape, strides, int(offset or 0)
-    )
+    maker = _empty("cpu") if about == "host " else make
+    made = maker(getattr(torch, dtype), shape, strides, int(offset or 0))
+    return made.requires_grad_() if about == "grad " else made
 
 
 def _numbers(text: str) -> tuple[int, ...]:

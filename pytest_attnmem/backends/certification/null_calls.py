@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import torch
@@ -14,12 +14,15 @@ from ...nulldevice import counts
 from ...profiles import DeviceProfile
 from ...torch_releases import Version
 from ...units import excerpt
+from ..simulated.attention.sdp_params import BACKENDS
+from ..simulated.attention.sdpa import sdp_params
+from ..simulated.attention.select_backend import select_backend
 from ..simulated.cudnn_plans import CudnnPlans
 from ..simulated.op_plan import OpCall, Planner
 from ..simulated.workspaces import workspaces
 from . import traces
 from .described import arguments, new_storages, operator
-from .recipes import Recipe, parse
+from .recipes import CHOICE, Recipe, parse
 
 #: A device that is so full is emptied, so that a call finds it as in a process of its own.
 _FULL: Final = 1 << 30
@@ -89,8 +92,15 @@ class NullCalls:
                 torch.cuda.empty_cache()  # earlier calls may have left too little memory
         return FAILED, f"an error, {why}"
 
+    def _chosen(self, *args: Any, enable_gqa: bool) -> str:
+        """Returns the backend that the rules choose for attention."""
+        params = sdp_params(*args, enable_gqa, profile=self._profile)
+        return select_backend(replace(params, version=self._version)).backend or "none"
+
     def _traces(self, recipe: Recipe) -> tuple[str | None, str]:
         args, kwargs = arguments(recipe, "cuda")
+        if recipe.op == CHOICE:
+            return self._chosen(*args, **kwargs), BACKENDS[torch._fused_sdp_choice(*args, **kwargs)]
         if torch.cuda.memory_reserved() > _FULL:
             torch.cuda.empty_cache()
         before = counts.unknown_calls()

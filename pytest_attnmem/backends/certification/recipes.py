@@ -5,8 +5,8 @@ A line is a call as Python writes it, with tensors as text, and what is special 
     aten.mm.default('float32[5, 7]', 'float32[7, 3](1, 7)')  # cold on A100-80GB H100
 
 A tensor is ``dtype[shape]``, with strides ``(1, 7)`` and an offset ``@4`` where they are not the
-usual ones; ``host int64[]`` is on the host. ``on`` names the devices that have kernels for the
-call; without it, each has.
+usual ones; ``host int64[]`` is on the host, and ``grad float16[2]`` requires a gradient. ``on``
+names the devices that have kernels for the call; without it, each has.
 """
 
 from __future__ import annotations
@@ -22,6 +22,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+#: Decides which backend attends: its answer is compared, and the plans of attention rest on it.
+CHOICE: Final = "aten._fused_sdp_choice.default"
+#: The operators that attention by such a backend begins with.
+_CHOSEN: Final = ("aten._scaled_dot_product_", "aten._safe_softmax.")
 #: The devices on which the calls were recorded.
 DEVICES: Final = ("A100-80GB", "H100", "T4", "A10G", "B200")
 FILE: Final = Path(__file__).with_name("recipes.zip")
@@ -129,9 +133,11 @@ def vouching(op: str) -> tuple[str, ...]:
     """Returns the operators whose calls tell whether the rule of ``op`` holds.
 
     That is itself, or its other overloads and its form that works in place; empty if no call does.
+    Before an operator of attention PyTorch chose a backend.
     """
     known = lines_by_operator()
-    return (op,) if op in known else tuple(one for one in known if _stem(one) == _stem(op))
+    own = (op,) if op in known else tuple(one for one in known if _stem(one) == _stem(op))
+    return (*own, CHOICE) if op.startswith(_CHOSEN) else own
 
 
 def _stem(op: str) -> str:

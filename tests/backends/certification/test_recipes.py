@@ -6,6 +6,7 @@ import recordings
 
 from pytest_attnmem.backends.certification.described import arguments, operator
 from pytest_attnmem.backends.certification.recipes import (
+    CHOICE,
     FILE,
     Recipe,
     lines_by_operator,
@@ -55,8 +56,9 @@ def test_arguments_are_made_from_their_text(op):
 
 
 def test_a_tensor_has_its_layout_and_its_place():
-    call = Recipe("x", ("float16[2, 3](1, 4)@5", "host int64[]", ["torch.int32", "mean"]))
-    (tensor, seed, (dtype, word)), _ = arguments(call, "meta")
+    texts = ("float16[2, 3](1, 4)@5", "host int64[]", ["torch.int32", "mean"], "grad float32[2]")
+    (tensor, seed, (dtype, word), leaf), _ = arguments(Recipe("x", texts), "meta")
+    assert leaf.requires_grad
     assert (tensor.shape, tensor.stride(), tensor.storage_offset()) == ((2, 3), (1, 4), 5)
     assert (seed.device.type, str(dtype), word) == ("cpu", "torch.int32", "mean")
 
@@ -70,6 +72,7 @@ def test_data_counts_up_to_its_period():
 def test_an_operator_without_calls_is_vouched_for_by_its_kin():
     assert vouching("aten.mm.default") == ("aten.mm.default",)
     assert "aten.addmm.default" in vouching("aten.addmm.out")
+    assert vouching("aten._safe_softmax.default") == ("aten._safe_softmax.default", CHOICE)
     assert vouching("aten.no_such_operator.default") == ()
 
 
@@ -81,7 +84,7 @@ def test_an_operator_without_calls_is_vouched_for_by_its_kin():
             "2.14",
             {
                 *("native_group_norm_backward.default", "_efficient_attention_forward"),
-                "_scaled_dot_product_efficient_attention",
+                *("_scaled_dot_product_efficient_attention", "_fused_sdp_choice"),
             },
         ),
         (
@@ -94,7 +97,7 @@ def test_an_operator_without_calls_is_vouched_for_by_its_kin():
                 *("_cdist_forward.default", "_euclidean_dist.default", "multinomial.default"),
                 *("native_group_norm.default", "native_group_norm_backward.default"),
                 *("native_layer_norm_backward.default", "_foreach_norm.Scalar"),
-                "repeat_interleave.Tensor",
+                *("repeat_interleave.Tensor", "_fused_sdp_choice"),
             },
         ),
     ],
@@ -110,6 +113,9 @@ def test_what_a_release_changed(since, version, changed):
         for old, new in rows:
             if any(old.get(key) != new.get(key) for key in ("trace", "traces")):
                 found.add(old["op"].removeprefix("aten."))
+    for name in ("attention-choices", "attention-random"):
+        old, new = (recordings.read(name, one)["devices"] for one in (since, version))
+        found |= {"_fused_sdp_choice"} if old != new else set()
     old, new = (recordings.read("attention-operators", one)["devices"] for one in (since, version))
     for device, rows in old.items():
         pairs = zip(rows, new[device], strict=True)
