@@ -94,7 +94,10 @@ class NullCalls:
 
     def _chosen(self, *args: Any, enable_gqa: bool) -> str:
         """Returns the backend that the rules choose for attention."""
-        params = sdp_params(*args, enable_gqa, profile=self._profile)
+        query, key, value, mask, dropout, causal = args
+        params = sdp_params(
+            query, key, value, mask, dropout, causal, enable_gqa, profile=self._profile
+        )
         return select_backend(replace(params, version=self._version)).backend or "none"
 
     def _traces(self, recipe: Recipe) -> tuple[str | None, str]:
