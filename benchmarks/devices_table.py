@@ -11,7 +11,7 @@ from pytest_attnmem.backends.simulated.attention.sdp_params import Described, Sd
 from pytest_attnmem.backends.simulated.attention.select_backend import select_backend
 from pytest_attnmem.nulldevice.launch import Devices
 from pytest_attnmem.profiles import ARCHITECTURES, PROFILES, DeviceProfile
-from pytest_attnmem.torch_releases import FINGERPRINTS
+from pytest_attnmem.torch_releases import KNOWN
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "reference" / "devices.md"
 _MIB: Final = 1 << 20
@@ -83,7 +83,7 @@ def _chosen(
     mask = Described(_SCORES, _strides(_SCORES), dtype) if masked else None
     found = (
         select_backend(SdpParams(one, one, one, capability, version, mask)).backend or "none"
-        for version in FINGERPRINTS
+        for version in KNOWN
     )
     return " / ".join(dict.fromkeys(found))
 

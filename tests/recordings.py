@@ -1,11 +1,19 @@
-"""The recordings of PyTorch's own CUDA code on the null device, by version of PyTorch."""
+"""The recordings of PyTorch's own CUDA code on the null device, by version of PyTorch.
+
+A recording of a version that is not the first has only what differs from the version before it;
+``python tests/recordings.py`` makes it so after ``make record``.
+"""
 
 import json
+import sys
 from functools import cache
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 
 import torch
+
+sys.path.append(str(Path(__file__).parents[1]))
 
 from pytest_attnmem.torch_releases import KNOWN, minor_version
 
@@ -40,4 +48,51 @@ def write(name, what, device, key, rows):
 @cache
 def read(name, version=INSTALLED):
     """Returns the recording of that name, ``workloads``, of a version."""
-    return json.loads((DATA / version / f"{name}.json").read_text("utf-8"))
+    found = json.loads((DATA / version / f"{name}.json").read_text("utf-8"))
+    return changed(read(name, found["since"]), found["changes"]) if "since" in found else found
+
+
+def differences(old, new, path=()):
+    """Yields ``[path, value]`` for each part that differs in ``new``, ``[path]`` if it is gone."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        yield from ([[*path, key]] for key in old if key not in new)
+        for key, value in new.items():
+            if key in old:
+                yield from differences(old[key], value, (*path, key))
+            else:
+                yield [[*path, key], value]
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for place, (one, other) in enumerate(zip(old, new, strict=True)):
+            yield from differences(one, other, (*path, place))
+    elif json.dumps(old) != json.dumps(new):
+        yield [path, new]
+
+
+def changed(old, changes):
+    """Returns a copy of ``old`` with these differences."""
+    new = json.loads(json.dumps(old))
+    for (*path, key), *value in changes:
+        inner = new
+        for each in path:
+            inner = inner[each]
+        if value:
+            inner[key] = value[0]
+        else:
+            del inner[key]
+    return new
+
+
+def compact():
+    """Rewrites each recording that is whole by what differs from that of the version before."""
+    for before, later in pairwise(VERSIONS):
+        for path in sorted((DATA / later).glob("*.json")):
+            new = json.loads(path.read_text("utf-8"))
+            if "since" in new or not (DATA / before / path.name).exists():
+                continue
+            changes = ",\n".join(map(json.dumps, differences(read(path.stem, before), new)))
+            text = f'{{"since": "{before}", "changes": [\n{changes}\n]}}\n'
+            path.write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    compact()

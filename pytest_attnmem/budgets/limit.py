@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ..errors import AttnMemError, BudgetError
 from ..formulas.exact_arithmetic import MAX_BITS
 from ..formulas.formula import Formula
-from ..measurement.installed_torch import missing_rules
+from ..measurement.installed_torch import missing_forms
 from ..symbols.attention_shape import AttentionShape
 from ..symbols.names import ALIASES
 from ..units import format_exact, shown
@@ -73,7 +73,7 @@ class Limit:
             FormulaError: the value of the formula is not a number of bytes.
         """
         scratch = isinstance(self.value, MemoryModel) and self.value.has_scratch(kinds)
-        if scratch and (missing := missing_rules()):
+        if scratch and (missing := missing_forms()):
             return Resolved(None, {}, missing)
         return Resolved(self._nbytes(shape, kinds), self._read(shape))
 

@@ -19,6 +19,7 @@ from ..program_frames import program_lines
 from ..units import excerpt, shown
 from . import (
     bisect,
+    certify,
     compare,
     completion,
     derive,
@@ -42,14 +43,15 @@ from . import (
 #: The subcommands, in the order of ``attnmem --help``.
 COMMANDS: tuple[ModuleType, ...] = (
     *(sweep, plot, predict, max_length, model, roofline, derive, run),
-    *(explain, bisect, history, diff, compare, merge, report, install, doctor, verify, completion),
+    *(explain, bisect, history, diff, compare, merge, report, install, doctor, verify),
+    *(certify, completion),
 )
 
 
 #: Arguments that are lists and may be empty.
 _LISTS: Final = frozenset(
     {"shapes", "sizes", "number", "program", "arg", "input", "size", "tests", "settings", "paths"}
-    | {"modules", "stand_in"}
+    | {"modules", "stand_in", "operators"}
 )
 _MAX_LINE: Final = 1000
 

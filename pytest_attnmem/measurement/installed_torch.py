@@ -1,30 +1,52 @@
-"""The torch that is installed, as far as the rules of the simulation and of closed forms go.
-
-No other module uses the private list of operators (written against torch 2.13 to 2.15).
-"""
+"""The torch that is installed, as far as the rules of the simulation and of closed forms go."""
 
 from __future__ import annotations
 
-from hashlib import sha256
-from pathlib import Path
+from functools import cache
 from typing import Final
 
+from ..certified.certificate import Certificate, certificate_of, release
 from ..errors import BackendUnavailable
-from ..torch_releases import no_rules
+from ..nulldevice import build
+from ..torch_releases import NO_RULES
 
-#: The files, beside the schemas, from which fake tensors take the sizes of what operators allocate.
-_META: Final = ("_meta_registrations.py", "_decomp/decompositions.py")
+_REMEDY: Final = "run attnmem certify"
+
+
+def commit() -> str:
+    """Returns the commit that torch was built from; empty if the build does not say."""
+    import torch
+
+    return str(getattr(torch.version, "git_version", None) or "")
+
+
+def certificate() -> Certificate | None:
+    """Returns the certificate of the installed torch, with the operators that it changed."""
+    import torch
+
+    return _certificate_of(str(torch.__version__), commit())
+
+
+@cache
+def _certificate_of(version: str, commit: str) -> Certificate | None:
+    return certificate_of(version, commit)
 
 
 def missing_rules() -> str:
-    """Returns ``no rules for torch 2.16; known: 2.13 to 2.15``, or "" if the rules are known.
+    """Returns ``no rules for torch 2.16.0; run attnmem certify``; "" if operators are certified.
 
-    A comparison of texts for a release; 40 ms for another build of a known version.
+    They are by a certificate, or one by one on the null device, as programs use them.
     """
-    import torch
+    return "" if certificate() is not None or _has_null() else _missing()
 
-    commit = getattr(torch.version, "git_version", None)
-    return no_rules(str(torch.__version__), commit, fingerprint)
+
+def missing_forms() -> str:
+    """Returns why no closed form with scratch holds for the installed torch; "" if each does."""
+    found = certificate()
+    if found is None:
+        return _missing()
+    changed = next(iter(found.refused), "")
+    return f"{changed} changed in torch {found.torch}; attnmem certify" if changed else ""
 
 
 def require_rules(refused: str, instead: str) -> None:
@@ -37,17 +59,18 @@ def require_rules(refused: str, instead: str) -> None:
         raise BackendUnavailable(f"{refused} here: {missing}; {instead}")
 
 
-def fingerprint() -> str:
-    """Returns a digest of what the rules rest on: operators' schemas, sizes and decompositions.
-
-    It is equal for the CPU and the CUDA builds of a release; empty if a part of it is missing.
-    """
+def _missing() -> str:
     import torch
 
+    version = str(torch.__version__)
+    other = certificate_of(version, "")  # that of the release, by another commit
+    named = f" (commit {commit()[:9]})" if other is not None else ""
+    return f"{NO_RULES} {release(version)}{named}; {_REMEDY}"
+
+
+def _has_null() -> bool:
     try:
-        schemas = torch._C._jit_get_all_schemas()
-        texts = sorted(str(schema) for schema in schemas if schema.name.startswith("aten::"))
-        files = [(Path(torch.__file__).parent / name).read_bytes() for name in _META]
-    except (AttributeError, OSError):
-        return ""
-    return sha256(b"".join(["\n".join(texts).encode(), *files])).hexdigest()
+        build.check()
+    except BackendUnavailable:
+        return False
+    return True

@@ -63,6 +63,12 @@ class TorchBuild:
         major, minor, patch = next((map(int, one.groups()) for one in found), (0, 0, 0))
         return 10000 * major + 100 * minor + patch
 
+    @property
+    def cudnn_name(self) -> str:
+        """Returns the version as cuDNN writes it, ``9.20.0``; empty if this torch asks for none."""
+        found = self.cudnn
+        return f"{found // 10_000}.{found // 100 % 100}.{found % 100}" if found else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Version:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from ..backends.primed_backend import PrimedBackend
 from ..backends.registry import runs_kernels
 from ..errors import AttnMemError, BudgetError, ProgramRefused
-from ..measurement.installed_torch import missing_rules
+from ..measurement.installed_torch import missing_forms
 from ..measurement.peak_components import Component, decompose
 from ..profiles import DeviceProfile
 from ..units import shown
@@ -101,7 +101,7 @@ class SweepRunner:
     def _memory(self, case: SweepCase) -> tuple[CaseMemory, str]:
         """Returns the memory of the case, and how it is known."""
         if case.attention.attend is None:
-            if missing := missing_rules():
+            if missing := missing_forms():
                 return CaseMemory(None, None, 0, unmeasured=missing), "by the model"
             return memory_by_model(case, self.primed.backend.kinds), "by the model"
         if not self.simulated:

@@ -9,7 +9,7 @@ from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.kernels import standard
 
 VERSION, COMMIT = torch.__version__, torch.version.git_version
-MISSING = "no rules for torch 9.9; known: 2.13 to 2.15"
+MISSING = "no rules for torch 9.9.0; run attnmem certify"
 REFUSED = (
     f"backend 'simulated' cannot measure here: {MISSING}; 'cpu', 'cuda' and 'null' measure on"
     " every torch"
@@ -29,7 +29,8 @@ COMMANDS = [
 
 
 @pytest.fixture(autouse=True)
-def torch_9_9(monkeypatch, simulation_imported):
+def torch_9_9(monkeypatch, tmp_path, simulation_imported):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))  # no build for the null device is kept
     monkeypatch.setattr(torch, "__version__", "9.9.0+cpu")
     monkeypatch.setattr(torch.version, "git_version", "1a2b3c4d5e6f")
 

@@ -119,6 +119,8 @@ def _repeats(value: Value, args: Any, kwargs: Any) -> bytes:
     if kwargs.get("output_size") is not None:
         return b""
     repeats = value(args[0])
+    if not repeats.numel():
+        return b""
     total = _longs(int(repeats.sum()))
     if _SINCE_2_15:
         return total + _raw(repeats.min())

@@ -6,15 +6,12 @@ A program that asks takes the branch that it takes on a device, as libraries do 
 
 from __future__ import annotations
 
-from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 import torch
 
-from ...torch_releases import CUDNN, Version
-
-#: Version of PyTorch → the version of CUDA that its builds on PyPI are for.
-_CUDA: Final = MappingProxyType({(2, 13): "13.0", (2, 14): "13.0", (2, 15): "13.2"})
+from ...certified.certificate import newest_for, packaged
+from ...torch_releases import Version
 
 
 class SimulatedVersion(str):
@@ -28,8 +25,8 @@ def patches(version: Version) -> dict[tuple[Any, str], Any]:
 
     One without rules answers as the newest that has them.
     """
-    known = version if version in _CUDA else max(_CUDA)
-    cuda, cudnn = SimulatedVersion(_CUDA[known]), _number(CUDNN[known], (10_000, 100, 1))
+    build = newest_for(version) or [*packaged()][-1]
+    cuda, cudnn = SimulatedVersion(build.cuda), _number(build.cudnn, (10_000, 100, 1))
     return {
         (torch.version, "cuda"): torch.version.cuda or cuda,
         (torch.backends.cudnn, "is_available"): lambda: True,

@@ -8,13 +8,14 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
+from ...certified.certificate import cudnn_of
 from ...errors import BackendUnavailable
 from ...nulldevice.kept_build import user_cache
 from ...nulldevice.launch import variables
 from ...nulldevice.plan_file import PlanFile
 from ...nulldevice.planner_process import PlannerProcess
 from ...profiles import DeviceProfile
-from ...torch_releases import CUDNN, Version
+from ...torch_releases import Version
 
 #: Counts changes of the questions, and of the runtime that cuDNN sees, after which answers differ.
 _FORMAT: Final = 1
@@ -32,10 +33,15 @@ class CudnnPlans:
     """The plans for one device, by the cuDNN that a release of PyTorch comes with."""
 
     def __init__(
-        self, profile: DeviceProfile, version: Version, environ: Mapping[str, str]
+        self,
+        profile: DeviceProfile,
+        version: Version,
+        environ: Mapping[str, str],
+        cudnn: str = "",
     ) -> None:
         self._profile = profile
         self._version = version
+        self._cudnn = cudnn or cudnn_of(version)
         self._environ = environ
         self._file: PlanFile | None = None
         self._answers: dict[str, int] = {}
@@ -45,7 +51,7 @@ class CudnnPlans:
 
     def workspace(self, question: str) -> int | str:
         """Returns the bytes of the planned workspace, or in one line why they are unknown."""
-        if self._version not in CUDNN:
+        if not self._cudnn:
             named = ".".join(map(str, self._version))
             return f"{_WHO}, and nobody knows which cuDNN torch {named} has"
         for name in _READ_BY_PYTORCH:
@@ -53,7 +59,7 @@ class CudnnPlans:
                 return f"{_WHO}, and {name} changes its plans: unset it"
         with self._lock:
             if self._file is None:
-                self._file = PlanFile(plans_path(self._profile, self._version, self._environ))
+                self._file = PlanFile(_path(self._profile, self._cudnn, self._environ))
                 self._answers = self._file.read()
             if question not in self._answers:
                 try:
@@ -75,10 +81,11 @@ class CudnnPlans:
         if self._process is None:
             try:
                 process = PlannerProcess(self._profile)
-                wanted = CUDNN[self._version]
-                if process.version != wanted:
+                if process.version != self._cudnn:
                     process.close()
-                    raise BackendUnavailable(_other_version(self._version, process.version))
+                    raise BackendUnavailable(
+                        _other_version(self._version, self._cudnn, process.version)
+                    )
             except BackendUnavailable as error:
                 self._missing = str(error)
                 raise
@@ -87,6 +94,11 @@ class CudnnPlans:
 
 
 def plans_path(profile: DeviceProfile, version: Version, environ: Mapping[str, str]) -> Path:
+    """Returns the file of answers for the cuDNN of a version of PyTorch."""
+    return _path(profile, cudnn_of(version), environ)
+
+
+def _path(profile: DeviceProfile, cudnn: str, environ: Mapping[str, str]) -> Path:
     """Returns the file of answers; its name changes with all that they depend on."""
     facts = [f"{_FORMAT}"]
     for name, value in sorted(variables(Path(), profile, 1, {}).items()):
@@ -97,11 +109,10 @@ def plans_path(profile: DeviceProfile, version: Version, environ: Mapping[str, s
             facts.append(f"{name}={value}")
     digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
     device = profile.name.replace(" ", "-")
-    return user_cache() / "cudnn" / f"{CUDNN[version]}-{device}-{digest}.txt"
+    return user_cache() / "cudnn" / f"{cudnn}-{device}-{digest}.txt"
 
 
-def _other_version(version: Version, found: str) -> str:
-    wanted = CUDNN[version]
+def _other_version(version: Version, wanted: str, found: str) -> str:
     return (
         f"torch {version[0]}.{version[1]} comes with cuDNN {wanted}, and {found} is installed:"
         f' pip install "nvidia-cudnn-cu13=={wanted}.*"'

@@ -16,9 +16,10 @@ from typing import Final, NamedTuple
 
 import torch
 
+from ..certification.installed import refusal
 from . import attention, convolution, scratch
 from .deterministic_ops import deterministic_plan
-from .op_plan import AllocationPlan, OpCall, Output, Rule
+from .op_plan import AllocationPlan, OpCall, Output, Rule, Unplanned
 from .scratch.pointwise import rule_by_kind
 from .target_rules import into_targets, targets_of
 
@@ -31,16 +32,30 @@ class FoundRule(NamedTuple):
     takes_complex: bool
 
 
-def plan(call: OpCall) -> AllocationPlan | None:
-    """Returns what a call allocates and frees on CUDA; None if no rule knows."""
+def plan_by_rules(call: OpCall) -> AllocationPlan | None:
+    """Returns what a call allocates and frees on CUDA by its rule; None if no rule knows."""
     rule = _rule_of(call)
     found = into_targets(call, _rule_of) if rule is None else rule(call)
     return found if found is None or not call.deterministic else deterministic_plan(call, found)
 
 
+def plan(call: OpCall) -> AllocationPlan | None:
+    """Returns what a call allocates and frees on CUDA; None if no rule knows.
+
+    Of an operator that is not certified for the installed torch, only the results are known.
+    """
+    steps = plan_by_rules(call)
+    why = refusal(call.op, call.profile) if steps is not None else ""
+    if steps is None or not why:
+        return steps
+    return (*(step for step in steps if isinstance(step, Output)), Unplanned(why))
+
+
 def program_only(call: OpCall) -> AllocationPlan | None:
     """Returns a plan with the outputs alone, as large as on CUDA, without operators' scratch."""
-    steps = plan(replace(call, cudnn_workspace=None))  # scratch, for which nobody needs to plan
+    steps = plan_by_rules(
+        replace(call, cudnn_workspace=None)
+    )  # scratch, for which nobody needs to plan
     if steps is None:
         return tuple(map(Output, range(len(call.outputs))))
     return tuple(step for step in steps if isinstance(step, Output))

@@ -12,10 +12,11 @@ from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.backends.simulated import cudnn_plans
 from pytest_attnmem.backends.simulated.cudnn_plans import CudnnPlans, plans_path
+from pytest_attnmem.certified.certificate import cudnn_of
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.nulldevice.plan_file import PlanFile
 from pytest_attnmem.profiles import find_profile
-from pytest_attnmem.torch_releases import CUDNN, KNOWN, minor_version
+from pytest_attnmem.torch_releases import KNOWN, minor_version
 
 A100, H100 = find_profile("A100-80GB"), find_profile("H100")
 INSTALLED = minor_version(torch.__version__)
@@ -41,7 +42,7 @@ class Planner:
 
     def __init__(self, profile):
         type(self).started += 1
-        self.version = CUDNN[KNOWN[0]]
+        self.version = cudnn_of(KNOWN[0])
 
     def ask(self, question):
         if question == "impossible":
@@ -83,8 +84,8 @@ def test_another_cudnn_than_pytorchs_is_refused_and_what_was_asked_before_is_kno
     for _ in range(2):
         assert plans.workspace("question") == (
             f"cuDNN plans this convolution: torch {version[0]}.{version[1]} comes with cuDNN"
-            f" {CUDNN[version]}, and {CUDNN[KNOWN[0]]} is installed:"
-            f' pip install "nvidia-cudnn-cu13=={CUDNN[version]}.*"'
+            f" {cudnn_of(version)}, and {cudnn_of(KNOWN[0])} is installed:"
+            f' pip install "nvidia-cudnn-cu13=={cudnn_of(version)}.*"'
         )
     assert plans.workspace("known") == 7
     assert planner.started == 1

@@ -10,7 +10,7 @@ from typing import Any, Final
 import torch
 from torch.library import Library
 
-from .native_functions import kernels_of_cuda
+from ...native_functions import kernels_of_cuda
 from .tensors import DeviceKey
 
 _META: Final = torch._C.DispatchKey.Meta

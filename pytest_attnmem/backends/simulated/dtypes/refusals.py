@@ -17,7 +17,7 @@ import torch
 from torch._ops import OpOverload
 
 from ....errors import again, first_line
-from ....torch_releases import minor_version
+from ....torch_releases import rules_version
 from .device_checks import CHECKS
 from .host_checks import error_on_host, is_shared
 from .names import LETTERS, kernel_text
@@ -117,7 +117,7 @@ class Refusals:
     """The refusals of all operators on the installed version of PyTorch."""
 
     def __init__(self, version: str = torch.__version__) -> None:
-        self._by_op = _kernels_by_op("{}.{}".format(*minor_version(version)))
+        self._by_op = _kernels_by_op("{}.{}".format(*rules_version(version)))
 
     def of(self, func: Any) -> OpRefusals | None:
         """Returns the refusals of an operator; None if CUDA runs it for every dtype."""

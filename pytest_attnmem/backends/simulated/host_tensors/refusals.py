@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 import torch
 from torch._ops import OpOverload
 
-from ....torch_releases import minor_version
+from ....torch_releases import rules_version
 from .checks import TWO_DEVICES, Check, by_place, by_place_in_lists, check_of
 from .operands import Signature, is_mixed
 from .unknown import is_unknown, may_be_unknown
@@ -80,7 +80,7 @@ class Hosts:
     """What all operators do with tensors of the host on the installed version of PyTorch."""
 
     def __init__(self, version: str = torch.__version__) -> None:
-        self._by_op = _checks_by_op("{}.{}".format(*minor_version(version)))
+        self._by_op = _checks_by_op("{}.{}".format(*rules_version(version)))
 
     def of(self, func: Any) -> OpHosts | None:
         """Returns what an operator does; None if it refuses no tensor, or if nothing is known."""

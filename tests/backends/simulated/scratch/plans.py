@@ -6,7 +6,8 @@ from itertools import product
 
 from torch._subclasses import FakeTensorMode
 
-from pytest_attnmem.backends.simulated.op_plan import Free, OpCall, Output, Temporary, Workspace
+from pytest_attnmem.backends.certification.traces import of_plan
+from pytest_attnmem.backends.simulated.op_plan import OpCall
 from pytest_attnmem.backends.simulated.op_rules import plan
 from pytest_attnmem.backends.simulated.workspaces import workspaces
 from pytest_attnmem.profiles import find_profile
@@ -63,31 +64,5 @@ def _fake_mode():
 
 
 def trace(steps, outputs, libraries, cold):
-    """Returns a plan as text; outputs that the device does not make have no number."""
-    sizes = {step.index: _nbytes(step, outputs) for step in steps if isinstance(step, Output)}
-    numbers = {index: number for number, index in enumerate(sorted(filter(sizes.get, sizes)))}
-    words, live, count = [], {}, 0
-    for step in steps:
-        if isinstance(step, Output):
-            if step.index in numbers:
-                words.append(f"out{numbers[step.index]}:{sizes[step.index]}")
-        elif isinstance(step, Temporary):
-            assert step.name not in live
-            if step.nbytes:
-                live[step.name] = f"t{count}"
-                words.append(f"t{count}:{step.nbytes}")
-                count += 1
-        elif isinstance(step, Free):
-            words += [f"-{live.pop(step.name)}"] if step.name in live else []
-        elif isinstance(step, Workspace) and not libraries.kept:
-            words += [f"t{count}:{libraries.of(step.library)[1]}", f"-t{count}"]
-            count += 1
-        elif isinstance(step, Workspace) and cold:
-            words.append(f"kept:{libraries.of(step.library)[1]}")
-            cold = False
-    return " ".join(words + [f"-{name}" for name in reversed(live.values())])
-
-
-def _nbytes(step, outputs):
-    own = outputs[step.index].untyped_storage().nbytes()
-    return own if step.nbytes is None else step.nbytes
+    """Returns a plan as text, as ``attnmem certify`` does."""
+    return of_plan(steps, outputs, libraries, cold=bool(cold))

@@ -1,0 +1,163 @@
+"""Runs recipes on the null device of this process, and plans the same calls by the rules."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+import torch
+
+from ...nulldevice import counts
+from ...profiles import DeviceProfile
+from ...torch_releases import Version
+from ...units import excerpt
+from ..simulated.attention.sdp_params import BACKENDS
+from ..simulated.attention.sdpa import sdp_params
+from ..simulated.attention.select_backend import select_backend
+from ..simulated.cudnn_plans import CudnnPlans
+from ..simulated.op_plan import OpCall, Planner
+from ..simulated.workspaces import workspaces
+from . import traces
+from .described import arguments, new_storages, operator
+from .recipes import CHOICE, Recipe, parse
+
+#: A device that is so full is emptied, so that a call finds it as in a process of its own.
+_FULL: Final = 1 << 30
+_ASKED: Final = 300
+#: Stands for the plan of a call that failed on null: no trace is equal to it.
+FAILED: Final = "a call that runs"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How the calls of one operator ended, on one device."""
+
+    op: str
+    equal: int = 0
+    """The calls whose trace on null is the plan's."""
+    unplanned: int = 0
+    """The calls that no rule plans: nothing is enforced where a program makes them."""
+    differs: str = ""
+    """The first call whose trace is another one, and both traces; empty if there is none."""
+    failed: bool = False
+    """True if that call failed on null: its error stands for the trace."""
+
+    def as_json(self) -> dict[str, Any]:
+        """Returns the values by name."""
+        return asdict(self)
+
+
+class NullCalls:
+    """The null device of this process, and the rules of one version of PyTorch."""
+
+    def __init__(self, profile: DeviceProfile, version: Version, plan: Planner, cudnn: str) -> None:
+        self._profile, self._version, self._plan = profile, version, plan
+        self._libraries = workspaces(profile, version, os.environ)
+        self._ask = CudnnPlans(profile, version, os.environ, cudnn).workspace
+        _warm()
+
+    def answer(self, op: str, lines: Iterable[str]) -> Answer:
+        """Returns how the calls of an operator ended."""
+        equal = unplanned = 0
+        for recipe in map(parse, lines):
+            run = self.run(recipe) if recipe.runs_on(self._profile.name) else None
+            if run is None:
+                continue
+            planned, seen = run
+            if planned is None:
+                unplanned += 1
+            elif planned == seen:
+                equal += 1
+            else:
+                text = f"{recipe} on {self._profile.name}: {seen or 'nothing'}, and the rule says "
+                differs = excerpt(text + (planned or "nothing"), _ASKED)
+                return Answer(op, equal, unplanned, differs, planned is FAILED)
+        return Answer(op, equal, unplanned)
+
+    def run(self, recipe: Recipe) -> tuple[str | None, str]:
+        """Returns the trace of a call by its rule, None without a plan, and that on null.
+
+        A call that fails on null has the trace ``FAILED``, and the error in place of the other.
+        """
+        why = ""
+        with _settings(recipe):
+            for _ in range(2):
+                try:
+                    return self._traces(recipe)
+                except _FAILURES as error:
+                    why = excerpt(str(error), 80)
+                torch.cuda.empty_cache()  # earlier calls may have left too little memory
+        return FAILED, f"an error, {why}"
+
+    def _chosen(self, *args: Any, enable_gqa: bool) -> str:
+        """Returns the backend that the rules choose for attention."""
+        query, key, value, mask, dropout, causal = args
+        params = sdp_params(
+            query, key, value, mask, dropout, causal, enable_gqa, profile=self._profile
+        )
+        return select_backend(replace(params, version=self._version)).backend or "none"
+
+    def _traces(self, recipe: Recipe) -> tuple[str | None, str]:
+        args, kwargs = arguments(recipe, "cuda")
+        if recipe.op == CHOICE:
+            return self._chosen(*args, **kwargs), BACKENDS[torch._fused_sdp_choice(*args, **kwargs)]
+        if torch.cuda.memory_reserved() > _FULL:
+            torch.cuda.empty_cache()
+        before = counts.unknown_calls()
+        results, seen = _recorded(recipe, args, kwargs)
+        if counts.unknown_calls() != before:
+            return FAILED, "calls of libraries that the null device lacks"
+        call = OpCall(
+            recipe.op, args, kwargs, results, self._profile, recipe.deterministic, self._version,
+            self._ask,
+        )  # fmt: skip
+        steps = self._plan(call)
+        if steps is None or not traces.is_known(steps):
+            return None, seen
+        return traces.of_plan(steps, results, self._libraries, cold=recipe.cold), seen
+
+
+_FAILURES: Final = (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError)
+
+
+def _recorded(
+    recipe: Recipe, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[tuple[torch.Tensor, ...], str]:
+    """Returns the results with new storages, and the trace of the call."""
+    func = operator(recipe.op)
+    torch.cuda.memory._record_memory_history("all", context=None, clear_history=True)
+    try:
+        returned = func(*args, **kwargs)
+        entries = torch.cuda.memory._snapshot()["device_traces"][0]
+    finally:
+        torch.cuda.memory._record_memory_history(None)
+    results = new_storages([args, kwargs], returned)
+    return results, traces.of_history(entries, results)
+
+
+@contextmanager
+def _settings(recipe: Recipe) -> Iterator[None]:
+    """Runs the body with the settings of a recipe, and puts the usual ones back."""
+    if recipe.cold:
+        torch._C._cuda_clearCublasWorkspaces()
+    torch.use_deterministic_algorithms(recipe.deterministic)
+    torch._C._set_deterministic_fill_uninitialized_memory(False)
+    torch.backends.cudnn.allow_tf32 = not recipe.ieee
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+        torch.backends.cudnn.allow_tf32 = True
+        if recipe.cold:
+            _warm()
+
+
+def _warm() -> None:
+    """Makes the allocations that happen once in a process."""
+    for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
+        x = torch.empty(8, 8, dtype=dtype, device="cuda")
+        torch.mm(x, x)
+    torch.cuda.manual_seed(0)
