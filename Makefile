@@ -148,7 +148,7 @@ accuracy: $(VENV)/installed
 	$(BIN)/python tests/accuracy.py
 	for python in $(wildcard .venv-null-*/bin/python); do $$python tests/accuracy.py || exit 1; done
 
-# The simulated device that is a device of PyTorch, beside today's and the null device: an hour, into tests/device_gate.
+# The simulated device beside the null device: an hour, into tests/device_gate.
 device-gate: $(VENV)/installed
 	$(BIN)/python tests/device_gate/run.py --null .venv-null-$(CPU_TORCH)/bin/python
 

@@ -53,8 +53,8 @@ SIMULATED = ("tests/plugin/test_growth.py", "tests/plugin/test_simulated.py")
 RECORDED = (
     "tests/backends/simulated/attention",
     "tests/backends/simulated/scratch",
-    "tests/backends/simulated/test_elements.py",
-    "tests/backends/simulated/test_fake_mode.py",
+    "tests/backends/simulated/test_device.py",
+    "tests/backends/simulated/test_transforms.py",
     "tests/backends/simulated/test_published.py",
     "tests/backends/simulated/test_random_programs.py",
     "tests/backends/simulated/test_whole_programs.py",

@@ -70,10 +70,6 @@ class UnknownInWorker(UnknownValue, RuntimeError):
     """The same in a process that the program started: it hands on no other errors."""
 
 
-class MixedDevices(AttnMemError, RuntimeError):
-    """An operator that got tensors of two devices: the error of a device too, and the program's."""
-
-
 class CannotCompute(AttnMemError, RuntimeError):
     """An operator that the CPU cannot compute in the device's place; no program gets it."""
 

@@ -72,7 +72,7 @@ def _kind(said: str, expected: str) -> str:
 
 
 def _simulated(simulated: Any, op: Any, number: int) -> str:
-    simulated.forget()
+    simulated.restart()
     problem = None
     try:
         with simulated.world():

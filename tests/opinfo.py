@@ -27,7 +27,7 @@ from opinfo_samples import (
 from recordings import DATA, INSTALLED, read
 from replays import device
 
-from pytest_attnmem.errors import AttnMemError, MixedDevices, ProgramRefused
+from pytest_attnmem.errors import AttnMemError, ProgramRefused
 
 ON = "A100-80GB"
 #: What can become of a sample, in the order of the table.
@@ -129,13 +129,14 @@ def outcome(sample: Sample, recorded: Any, prepare: Prepare | None = None) -> Ou
     It runs forward and backward, or what ``prepare`` makes of it.
     """
     simulated = device(ON)
-    simulated.forget()
+    simulated.simulation.restart()
+    simulated.prime()
     simulated.name_device()
     state = random.getstate()
     try:
         with simulated.world():
             peaks, problem = _peaks(simulated, sample, prepare or _as_usual)
-    except (MixedDevices, ProgramRefused) as error:
+    except ProgramRefused as error:
         peaks, problem = [], str(error)
     except AttnMemError as error:
         return Outcome("refused", str(error))
@@ -186,7 +187,7 @@ def _peaks(simulated: Any, sample: Sample, prepare: Prepare) -> tuple[list[int],
 
 
 def peaks_so_far(simulated: Any) -> list[int]:
-    interval = simulated._simulation.device.interval(None)
+    interval = simulated.simulation.device.interval(None)
     return [interval.requested.peak, interval.allocated.peak]
 
 

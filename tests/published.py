@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
-from replays import device, replay, workloads
+from replays import device, emptied, replay, workloads
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -190,6 +190,6 @@ def workspaces(on: str) -> tuple[int, int]:
         gradients = x.grad.nbytes + layer.weight.grad.nbytes + 512  # the bias fills a block
         found.append(torch.cuda.memory_allocated() - before - out.nbytes - gradients)
 
-    backend.forget(primed=False)
+    emptied(backend, primed=False)
     PrimedBackend(backend, 0).run(body)
     return found[0], found[1]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any
 
 from recordings import INSTALLED, read
 
@@ -58,10 +59,17 @@ def device(name: str) -> BackendProtocol:
     return open_backend(f"simulated:{name}")
 
 
+def emptied(backend: Any, *, primed: bool = True) -> None:
+    """Empties a simulated device, as in a new process; libraries have workspaces if ``primed``."""
+    backend.simulation.restart()
+    if primed:
+        backend.prime()
+
+
 def replay(call: Callable[[], object], on: str, *, primed: bool = False) -> Peaks:
     """One call in a process of its own, as far as the device can tell."""
     backend = device(on)
-    backend.forget(primed=primed)
+    emptied(backend, primed=primed)
     try:
         seen, _ = PrimedBackend(backend, 0).run(call)
     except (ProgramRefused, Exception) as error:  # how else it ends than well is a gap

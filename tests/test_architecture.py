@@ -44,7 +44,7 @@ TORCH = (
 #: The modules that must wait until something is measured or printed.
 HEAVY = frozenset({"torch", "numpy", "tabulate", "matplotlib"})
 
-MAX_LINES = 300
+MAX_LINES = 500
 VAGUE = frozenset(
     {"util", "utils", "common", "helper", "helpers", "manager", "managers", "misc", "tools"}
 )
@@ -54,10 +54,8 @@ ALLOWED_STATE = frozenset(
     {
         *(("measurement/window_stack.py", "_RUNNING"), ("measurement/garbage.py", "_OURS")),
         ("measurement/project.py", "_PROJECT"),  # the rootdir of this process
-        ("backends/simulated/known_calls.py", "_DEVICES"),  # facts of torch and of a device
         ("backends/simulated/patched.py", "_VALUES"),  # of PyTorch's attributes
-        ("backends/simulated/composite_ops.py", "_LATEST"),  # of what PyTorch's dispatcher has
-        ("backends/device/process.py", "_PROCESS"),  # PyTorch's registrations
+        ("backends/simulated/process.py", "_PROCESS"),  # PyTorch's registrations
         ("backends/native_functions.py", "native_functions"),  # a file of PyTorch
         ("backends/certification/recipes.py", "lines_by_operator"),  # a file of the package
         ("measurement/installed_torch.py", "_certificate_of"),  # another
@@ -337,8 +335,8 @@ def test_a_vague_name_is_found(path: str, found: str) -> None:
 
 
 def test_a_long_file_is_found() -> None:
-    assert list(long_files("api.py", "x\n" * 301)) == ["api.py has 301 lines"]
-    assert list(long_files("api.py", "x\n" * 300)) == []
+    assert list(long_files("api.py", "x\n" * 501)) == ["api.py has 501 lines"]
+    assert list(long_files("api.py", "x\n" * 500)) == []
 
 
 def test_a_module_without_a_docstring_is_found() -> None:

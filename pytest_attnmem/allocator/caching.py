@@ -48,6 +48,10 @@ class CachingAllocator:
         self._in_use: dict[int, Block] = {}
         self._awaited: list[Block] = []
 
+    def extend(self, nbytes: int) -> None:
+        """Gives the device so many more bytes; a negative number takes them away again."""
+        self._device.free += nbytes
+
     def malloc(self, nbytes: int, stream: int = 0) -> int:
         """Allocates on a stream and returns the address; 0 for 0 bytes.
 

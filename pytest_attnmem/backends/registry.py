@@ -96,10 +96,6 @@ BACKENDS: Mapping[str, Opener] = MappingProxyType(
 )
 
 
-#: Backends that are being built: they open by name, and no list has them.
-_HIDDEN: Mapping[str, Opener] = MappingProxyType({"device": _in_module(".device")})
-
-
 def with_profiles(
     profiles: Sequence[DeviceProfile] = (), *, without_rules: bool = False
 ) -> Mapping[str, Opener]:
@@ -136,6 +132,12 @@ def lookahead(backend: BackendProtocol) -> AbstractContextManager[None] | None:
     offered: Callable[[], AbstractContextManager[None] | None]
     offered = getattr(backend, "lookahead", lambda: None)
     return offered()
+
+
+def restart(backend: BackendProtocol) -> None:
+    """Begins a program, on an empty device if it is simulated."""
+    begin: Callable[[], None] = getattr(backend, "restart", backend.forget)
+    begin()
 
 
 def larger_is_free(backend: BackendProtocol) -> bool:
@@ -177,7 +179,7 @@ def _open(name: str, openers: Mapping[str, Opener]) -> BackendProtocol:
     check_name(name, openers)
     kind, _, argument = name.partition(":")
     with _needing_torch(name):
-        backend = (openers.get(kind) or _HIDDEN[kind])(argument)
+        backend = openers[kind](argument)
     if missing := [member for member in _MEMBERS if not hasattr(backend, member)]:
         raise TypeError(
             f"{shown(backend)} is not a backend: missing {', '.join(missing)};"
@@ -211,9 +213,9 @@ def check_name(name: str, openers: Mapping[str, Opener] = BACKENDS) -> None:
     """
     kind, _, argument = name.partition(":")
     known = ["auto", *openers]
-    device = argument if kind in _NUMBERED else "" if kind in (*known, *_HIDDEN) else name
+    device = argument if kind in _NUMBERED else "" if kind in known else name
     profiles = [] if device.isdecimal() else meant(device)
-    if (kind in known or kind in _HIDDEN) and not profiles:
+    if kind in known and not profiles:
         return
     hint = "; did you mean 'cuda'?" if kind == "gpu" else did_you_mean(kind, known, 0.7)
     if profiles:

@@ -80,8 +80,10 @@ class Workload:
         """
         import torch
 
+        from ..backends.registry import restart
+
         backend = primed.backend
-        backend.forget()
+        restart(backend)
 
         def program() -> Any:
             sizes = {**self.sizes, "dtype": self.dtype, "device": backend.device}
@@ -151,10 +153,11 @@ class OperatorCalls:
 def unlimited(profile: DeviceProfile, *, scratch: bool = True) -> PrimedBackend:
     """Returns a simulated device with unlimited memory, with or without its kernels' scratch."""
     from ..backends.primed_backend import PrimedBackend
-    from ..backends.simulated import Simulated, program_only
+    from ..backends.simulated import Simulated, plan, program_only
 
-    device = replace(profile, memory_bytes=1 << 70)
-    return PrimedBackend(Simulated(device, None if scratch else program_only), 0)
+    limitless = replace(profile, memory_bytes=1 << 70)
+    device = Simulated(limitless, plan if scratch else program_only)
+    return PrimedBackend(device, device.prime())
 
 
 def add_arguments(parser: ArgumentParser, *, length: bool) -> None:

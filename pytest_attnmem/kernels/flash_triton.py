@@ -10,11 +10,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch._subclasses.fake_tensor import FakeTensor
 from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
-from .input_checks import check_inputs
+from .input_checks import check_inputs, is_simulated
 from .kernel import Kernel
 
 #: Wider heads do not fit a multiprocessor's shared memory.
@@ -143,7 +142,7 @@ def _check_limits(q: Tensor, k: Tensor, v: Tensor) -> None:
 
 def _programs(q: Tensor) -> ModuleType | None:
     """Triton's, imported when first needed."""
-    if isinstance(q, FakeTensor):
+    if is_simulated(q):
         return None
     if importlib.util.find_spec("triton") is None:
         raise RuntimeError("flash-triton needs Triton: pip install triton")

@@ -48,3 +48,8 @@ def check_inputs(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) ->
         raise ValueError(
             f"mask must broadcast to [B, H, N, M] = [{B}, {H}, {N}, {M}], got {list(mask.shape)}"
         )
+
+
+def is_simulated(tensor: Tensor) -> bool:
+    """Returns True for a tensor of a simulated device, on which nothing runs."""
+    return tensor.is_cuda and torch.cuda.get_device_name(tensor.device).endswith("(simulated)")

@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from ..backends.primed_backend import PrimedBackend, open_primed
+from ..backends.registry import restart
 from ..errors import BudgetError
 from ..measurement.held import Held
 from ..measurement.measurement import Measurement
@@ -230,7 +231,7 @@ def _run(program: Callable[[Notes], None], notes: Notes) -> Measurement:
         BudgetError: the model raised an error, or the backend cannot vouch for its numbers.
     """
     primed = notes.primed
-    primed.backend.forget()
+    restart(primed.backend)
     with errors_told(), unseen():
         run, _ = primed.run(lambda: program(notes), trace=notes.traced)
     if run.unmeasured is not None:

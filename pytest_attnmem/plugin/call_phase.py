@@ -15,7 +15,7 @@ from ..api.conclusion import Part
 from ..budgets.budget import BudgetSpec
 from ..budgets.failure_text import explain
 from ..budgets.verdict import Outcome
-from ..errors import AttnMemError, CannotSimulate, MixedDevices, ProgramRefused
+from ..errors import AttnMemError, CannotSimulate, ProgramRefused
 from ..measurement.measurement import Measurement
 from ..measurement.window import Window
 from ..measurement.window_stack import out_of_memory
@@ -183,7 +183,7 @@ class CallPhase:
         if error is not None:
             if text:
                 self._item.add_report_section("call", "memory budget", text)
-            if isinstance(error, (CannotSimulate, MixedDevices)):
+            if isinstance(error, CannotSimulate):
                 # The line in its text tells more than its frames.
                 raise pytest.fail.Exception(str(error), pytrace=False) from None
             raise error

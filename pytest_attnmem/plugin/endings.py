@@ -16,7 +16,6 @@ from ..errors import (
     BackendUnavailable,
     BudgetExceeded,
     DeviceMissing,
-    MixedDevices,
     NotEnforced,
     ProgramRefused,
     causes,
@@ -128,7 +127,7 @@ def _reason_of(cause: BaseException) -> str:
     if isinstance(cause, (pytest.skip.Exception, pytest.xfail.Exception)):
         ended = "skipped" if isinstance(cause, pytest.skip.Exception) else "xfailed"
         return ": ".join(filter(None, (ended, " ".join(str(cause.msg or "").split()))))
-    if isinstance(cause, (ProgramRefused, MixedDevices)):
+    if isinstance(cause, ProgramRefused):
         return str(cause)
     if isinstance(cause, STOPS):
         return stopped(cause)

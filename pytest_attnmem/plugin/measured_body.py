@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..backends.registry import device_naming, lookahead, starts_again
 from ..errors import AttnMemError, ProgramRefused, StartAgain
-from ..measurement.protocol import BackendProtocol, watched
+from ..measurement.protocol import BackendProtocol, simulation_context, watched
 from ..measurement.random_states import Generators
 from ..measurement.window import Window
 from ..measurement.window_stack import nothing_left_open, program_failed
@@ -25,6 +25,7 @@ from .fresh_fixtures import renew_fixtures
 from .named_devices import names_cuda
 from .own_folder import folder_aside
 from .row_writer import STOPS
+from .session import SESSION
 from .traced_rerun import kept_by_unittest
 
 if TYPE_CHECKING:
@@ -46,6 +47,11 @@ class MeasuredBody:
         self._rows = rows
         self._looked_ahead = False
         self._foreseen = False
+        session = item.config.stash[SESSION]
+        self._programs = [primed.backend for _, primed in plan.budgets]
+        """The backends in whose worlds the body runs."""
+        if session.simulated is not None and not plan.budgets:
+            self._programs = [session.primed(session.settings.backend).backend]
 
     @contextmanager
     def warmed_up(self) -> Iterator[None]:
@@ -72,8 +78,8 @@ class MeasuredBody:
 
     def _warm_up(self) -> None:
         with self._plan.memory.dry_run() as regions, ExitStack() as worlds:
-            for _, primed in self._plan.budgets:
-                worlds.enter_context(watched(primed.backend))
+            for backend in self._programs:
+                worlds.enter_context(watched(backend))
             try:
                 self._item.runtest()
             except (StartAgain, ProgramRefused, Exception) as error:
@@ -96,6 +102,8 @@ class MeasuredBody:
                 for spec, primed in outermost_first
             }
             self.windows = [opened[spec.metric] for spec, _ in self._plan.budgets]
+            for backend in self._programs:
+                stack.enter_context(simulation_context(backend))
             yield
             self._tell(kept_by_unittest(self._item))
         if self._foreseen:
@@ -103,7 +111,7 @@ class MeasuredBody:
 
     def foresee(self) -> None:
         """Tells the backends if the code of the test names the device: it need not run twice."""
-        found = [device_naming(primed.backend) for _, primed in self._plan.budgets]
+        found = [device_naming(backend) for backend in self._programs]
         waiting = [name for name in found if name is not None]
         if waiting and names_cuda(self._item):
             self._foreseen = True
@@ -111,8 +119,8 @@ class MeasuredBody:
                 name()
 
     def _tell(self, error: BaseException | None) -> None:
-        for _, primed in self._plan.budgets:
-            program_failed(primed.backend, error)
+        for backend in self._programs:
+            program_failed(backend, error)
 
     def why_again(self, error: BaseException | None) -> str:
         """Returns why the body, which ended with ``error``, must run again; "" if it need not.
@@ -168,9 +176,9 @@ class MeasuredBody:
                 opened.measurement = replace(found, unmeasured=nothing)
 
     def _backends(self) -> list[BackendProtocol]:
-        used = [primed for _, primed in self._plan.budgets]
-        used += [region.primed for region in self._plan.memory.regions]
-        return [*{id(primed.backend): primed.backend for primed in used}.values()]
+        used = [*self._programs]
+        used += [region.primed.backend for region in self._plan.memory.regions]
+        return [*{id(backend): backend for backend in used}.values()]
 
     def _limited(self) -> bool:
         """Returns True if a limit was exceeded: of a region, a check, or the device."""

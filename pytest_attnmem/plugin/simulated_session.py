@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from ..backends.registry import Opener
-    from ..backends.simulated.outside import Outside
+    from ..backends.simulated.session_device import SessionDevice
     from ..measurement.protocol import BackendProtocol
 
 #: The plugin's name.
@@ -48,10 +48,14 @@ class SimulatedSession:
         self.name = backend
         self._argument = backend.partition(":")[2]
         self._backend: BackendProtocol | None = None
-        self._outside: Outside | None = None
+        self._outside: SessionDevice | None = None
         self._named_by_conftest = False
         self._fixtures: set[tuple[str, str]] = set()
         """The fixtures that put tensors on the device, by name and place."""
+        if "torch" not in sys.modules:  # it asks for real devices once
+            patch = pytest.MonkeyPatch()
+            patch.setenv("CUDA_VISIBLE_DEVICES", "")
+            config.add_cleanup(patch.undo)
         config.add_cleanup(after_import("torch", lambda _: self.show()))
         config.add_cleanup(self._hide)
 

@@ -17,6 +17,7 @@ from .case import STAGES, SweepCase, program
 
 if TYPE_CHECKING:
     from ..backends.primed_backend import PrimedBackend
+from ..backends.registry import restart
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ def observe(case: SweepCase, primed: PrimedBackend, *, trace: bool = False) -> C
         Exception: the attention's own error, unless the device is out of memory.
     """
     backend = primed.backend
-    backend.forget()
+    restart(backend)
     windows: dict[str, Window] = {}
     stages = ExitStack()
     reserved: int | None = None

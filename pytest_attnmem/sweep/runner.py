@@ -126,9 +126,8 @@ class SweepRunner:
         if self._unlimited is None:
             from ..backends.simulated import Simulated
 
-            self._unlimited = PrimedBackend(
-                Simulated(replace(self.profile, memory_bytes=_UNLIMITED)), 0
-            )
+            device = Simulated(replace(self.profile, memory_bytes=_UNLIMITED))
+            self._unlimited = PrimedBackend(device, device.prime())
         return observe(case, self._unlimited)
 
     def _refusal(self, memory: CaseMemory, how: str) -> str:

@@ -94,6 +94,25 @@ class KnownValues:
             slot.buffer, slot.writer = Buffer(layout.end), None
             view(Ref(layout, slot.buffer)).copy_(values)
 
+    def share(self, tensor: torch.Tensor, memory: torch.Tensor) -> None:
+        """Records that a storage has what is in memory of the host, until an operator writes it.
+
+        Memory that is not PyTorch's, such as that of an array, is copied: nobody sees writes to it.
+        """
+        slot, storage = self._storages.find(tensor), memory.untyped_storage()
+        if slot is None:
+            return
+        whole = torch.empty(0, dtype=torch.uint8, device="cpu").set_(storage)
+        is_ours = storage.resizable() and not storage.is_shared()
+        slot.buffer, slot.writer = Buffer(storage.nbytes()), None
+        slot.buffer.contents = whole if is_ours else whole.clone()
+        slot.buffer.shared = is_ours
+
+    def is_written(self, tensor: torch.Tensor) -> bool:
+        """Returns True if an operator wrote the storage of a tensor."""
+        slot = self._find(tensor)
+        return slot is not None and slot.writer is not None
+
     def _resized(self, call: Call, tensor: torch.Tensor) -> None:
         """Notes that a tensor has another storage, or a larger one, with the same first bytes."""
         layout, slot = layout_of(tensor), self._find(tensor)

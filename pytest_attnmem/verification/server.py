@@ -14,7 +14,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ..backends.primed_backend import PrimedBackend, open_primed
-from ..backends.registry import with_profiles
+from ..backends.registry import restart, with_profiles
 from ..errors import AttnMemError, ProgramRefused
 from ..measurement.values_limit import VALUES_LIMIT, parse_values_limit
 from ..profiles import DeviceProfile
@@ -38,7 +38,7 @@ def serve(
 def peaks(primed: PrimedBackend, workload: Workload) -> Peaks:
     """Returns the peaks of a second run; the first makes plans, compiles and imports."""
     try:
-        primed.backend.forget()
+        restart(primed.backend)
         primed.warm_up(workload.run, 1)
         seen, _ = primed.run(workload.run)
     except (ProgramRefused, Exception) as error:  # such as a dtype without a kernel

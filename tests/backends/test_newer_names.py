@@ -72,7 +72,7 @@ def test_a_pytorch_without_the_names_that_are_looked_up_is_enough():
     assert ("torch.ops.aten", "_grouped_mm") in names
     parts = [path.relative_to(PACKAGE.parent).with_suffix("").parts for path in files]
     parts = [one for one in parts if one[-1] != "sitecustomize"]  # runs Python's own start
-    rules = {("backends", "simulated"), ("backends", "device")}
+    rules = {("backends", "simulated")}
     parts = [one for one in parts if one[1:3] not in rules]
     modules = [".".join(part for part in one if part != "__init__") for one in parts]
     script = IMPORT_ALL.replace("NAMES", repr(names)).replace("MODULES", repr(sorted(modules)))

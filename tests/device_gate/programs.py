@@ -1,12 +1,12 @@
 """The programs of this repository on one device: peaks, retained bytes and drawn numbers.
 
-``python tests/device_gate/programs.py device OUT.json [SOURCE ...]`` runs them on a stand-in, each
+``python tests/device_gate/programs.py device OUT.json [SOURCE …]`` runs them on a stand-in, each
 source in children; under the null device's environment, ``null`` runs them there. A row has the
 peaks of requested, allocated and reserved bytes, the requested bytes at the end, and the numbers
 that the device's generator drew; or a text that says why there is none.
 """
 
-import gc
+import argparse
 import importlib
 import json
 import os
@@ -24,7 +24,7 @@ sys.path.extend(
 )
 
 import torch
-from stand_ins import StandIn, collected_after
+from stand_ins import BACKENDS, NullDevice, StandIn
 
 from pytest_attnmem.errors import ProgramRefused
 
@@ -39,6 +39,8 @@ MODULES = (
     *("workloads", "workloads_held_out", "gate_programs"),
 )
 SOURCES = (*MODULES, "kernels", "zoo")
+#: After those before it in one process, from the last to the first, or in a process of its own.
+ORDERS = ("given", "reversed", "alone")
 #: The seconds after which a source hangs.
 LIMIT = 900
 
@@ -98,19 +100,23 @@ def _variant(pair: Any, bad: bool) -> Any:
     return pair.program(**{name: given[name] for name in pair.arguments}, bad=bad)
 
 
-def on_stand_in(name: str, source: str, names: list[str]) -> Iterator[tuple[str, Any]]:
-    """Yields each name, and first None, then the row."""
-    stand_in, all_of = StandIn(name), programs(source)
+def rows_of(name: str, source: str, names: list[str], times: int) -> Iterator[tuple[str, Any]]:
+    """Yields each name, and first None, then the row, or the seconds of each time."""
+    stand_in = NullDevice() if name == "null" else StandIn(name)
+    all_of = programs(source)
     for one in names:
         yield one, None
-        yield one, _row(stand_in, all_of[one])
+        program = partial(_seeded, all_of[one])
+        if times:
+            yield one, [_seconds(stand_in, program) for _ in range(times)]
+        else:
+            yield one, _row(stand_in, program)
 
 
-def _row(stand_in: StandIn, program: Program) -> Any:
+def _row(stand_in: Any, program: Program) -> Any:
     stand_in.restart(primed=False)
-    torch.manual_seed(0)
     try:
-        numbers, problem = stand_in.run(partial(_seeded, program))
+        numbers, problem = stand_in.run(program)
     except ProgramRefused as error:
         return f"refused: {error}"
     except Exception as error:
@@ -118,62 +124,34 @@ def _row(stand_in: StandIn, program: Program) -> Any:
     return f"refused: {problem}" if problem else numbers
 
 
+def _seconds(stand_in: Any, program: Program) -> float | None:
+    """Returns the processor's seconds of a program, all threads together; None if it fails."""
+    stand_in.restart(primed=False)
+    start = time.process_time()
+    try:
+        stand_in.run(program)
+    except (Exception, ProgramRefused):
+        return None
+    return round(time.process_time() - start, 5)
+
+
 def _seeded(program: Program) -> Any:
     torch.manual_seed(0)
     return program()
 
 
-def on_null(source: str) -> dict[str, Any]:
-    """Returns the rows of the null device, of this process."""
-    from pytest_attnmem.backends.null.settled_backward import settle_each_pass
-    from pytest_attnmem.nulldevice import counts
-
-    torch.cuda.init()
-    settle_each_pass()
-    found: dict[str, Any] = {}
-    for name, program in programs(source).items():
-        _empty()
-        torch.cuda.reset_peak_memory_stats()
-        calls = counts.unknown_calls()
-        try:
-            with collected_after():
-                kept = _seeded(program)
-                gc.collect()
-        except (Exception, ProgramRefused) as error:
-            found[name] = f"raised: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
-            continue
-        levels = torch.cuda.memory_stats()
-        found[name] = [
-            *(levels[f"{kind}_bytes.all.peak"] for kind in ("requested", "allocated", "reserved")),
-            levels["requested_bytes.all.current"],
-            torch.cuda.default_generators[0].get_offset(),
-        ]
-        del kept
-        if counts.unknown_calls() != calls:
-            found[name] = "refused: a call that the null device does not know"
-    return found
-
-
-def _empty() -> None:
-    """Waits for autograd's thread to free the last step, and empties the device."""
-    for _ in range(100):
-        gc.collect()
-        torch._C._cuda_clearCublasWorkspaces()
-        torch.cuda.empty_cache()
-        if not torch.cuda.memory_reserved():
-            return
-        time.sleep(0.02)
-
-
-def in_children(name: str, source: str) -> dict[str, Any]:
-    """Returns the rows of a stand-in; a child that ends early does not run its program again."""
-    waiting, found = [*programs(source)], {}
+def in_children(name: str, source: str, order: str = ORDERS[0], times: int = 0) -> dict[str, Any]:
+    """Returns the rows of a device; a child that ends early does not run its program again."""
+    waiting, found = [*programs(source)], dict[str, Any]()
+    if order == "reversed":
+        waiting.reverse()
     while waiting:
-        rows, ended = _in_child(partial(on_stand_in, name, source, waiting))
+        names = waiting[:1] if order == "alone" else waiting
+        rows, ended = _in_child(partial(rows_of, name, source, names, times))
         found |= {one: row if row is not None else f"crashed: {ended}" for one, row in rows.items()}
         if not rows:
-            return {**found, waiting[0]: f"crashed: {ended}"}
-        waiting = waiting[len(rows) :]
+            found[waiting[0]] = f"crashed: {ended}"
+        waiting = waiting[max(len(rows), 1) :]
     return found
 
 
@@ -195,15 +173,19 @@ def _in_child(rows: Callable[[], Iterator[tuple[str, Any]]]) -> tuple[dict[str, 
 
 def main() -> None:
     """Writes the rows of each source."""
-    name, out, *sources = sys.argv[1:]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("device", choices=(*BACKENDS, "null"))
+    parser.add_argument("out", type=Path)
+    parser.add_argument("sources", nargs="*", default=SOURCES)
+    parser.add_argument("--order", choices=ORDERS, default=ORDERS[0])
+    parser.add_argument("--times", type=int, default=0, help="write seconds, of so many runs")
+    given = parser.parse_args()
     warnings.simplefilter("ignore")
     found = {}
-    for source in sources or SOURCES:
-        start = time.process_time() + sum(os.times()[2:4])
-        found[source] = on_null(source) if name == "null" else in_children(name, source)
-        seconds = time.process_time() + sum(os.times()[2:4]) - start
-        print(name, source, len(found[source]), f"{seconds:.1f} s", flush=True)
-        Path(out).write_text(json.dumps(found), "utf-8")  # at once: the next one may take minutes
+    for source in given.sources:
+        found[source] = in_children(given.device, source, given.order, given.times)
+        print(given.device, source, len(found[source]), flush=True)
+        given.out.write_text(json.dumps(found), "utf-8")  # at once: the next may take minutes
     os._exit(0)
 
 

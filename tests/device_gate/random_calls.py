@@ -1,7 +1,8 @@
 """Random calls of operators on the device, in children: none may end its process.
 
-``python tests/device_gate/random_calls.py SECONDS [SEED]`` takes samples of ``op_db`` and changes
-them: views with gaps, no elements, other dtypes, freed memory, tensors of the host, absurd numbers.
+``python tests/device_gate/random_calls.py SECONDS OUT.json [SEED]`` takes samples of ``op_db``
+and changes them: views with gaps, no elements, other dtypes, freed memory, tensors of the host,
+absurd numbers.
 """
 
 import json
@@ -91,9 +92,10 @@ def run(stand_in: StandIn, seed: int, pipe: Any) -> None:
 
 def main() -> None:
     """Counts what becomes of the calls, and names those that ended a process."""
-    end, seed = time.monotonic() + int(sys.argv[1]), int((*sys.argv, "0")[2])
+    seconds, out, *others = sys.argv[1:]
+    end, seed = time.monotonic() + int(seconds), int((*others, "0")[0])
     warnings.simplefilter("ignore")
-    stand_in, kinds, crashes = StandIn("device"), Counter[str](), list[str]()
+    stand_in, kinds, crashes = StandIn("simulated"), Counter[str](), list[str]()
     while time.monotonic() < end:
         reading, writing = os.pipe()
         child = os.fork()
@@ -109,8 +111,9 @@ def main() -> None:
         if os.WIFSIGNALED(status):
             crashes.append(f"signal {os.WTERMSIG(status)}: {lines[-1:]}")
         seed += 1
-    print(kinds.total(), "calls", dict(kinds.most_common()), "next seed", seed)
-    print(*crashes or ["no crash"], sep="\n")
+    found = {"calls": kinds.total(), "next seed": seed, "crashes": crashes}
+    print(found, dict(kinds.most_common()))
+    Path(out).write_text(json.dumps(found), "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,30 +1,226 @@
-"""The gate of the simulated device that is a device of PyTorch: ``make device-gate``.
+"""The gate of the simulated device: ``make device-gate``.
 
-Each row of op_db and each program of this repository runs on today's simulated device, on the
-device, and on the null device, whose numbers are the truth. What is found goes to ``gate.json``
-beside this file, and the table of it to ``gate.md``. ``--only NAME …`` runs some of the parts
-again and keeps the others.
+Each call of the recordings and each program of this repository runs on the simulated device and on
+the null device, whose numbers are the truth. What is found goes to ``gate.json``
+beside this file, by the version of PyTorch, and the tables of it to ``gate.md``. ``--only NAME …``
+runs some of the parts again and keeps the others.
 """
 
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
+FILE = HERE / "gate.json"
 ON = "A100-80GB"
-STAND_INS = ("simulated", "device")
+#: The engine that the device replaced has rows of its last day; nothing runs on it any more.
+STAND_INS = ("before", "simulated")
 #: What a row may be, in the order of the table.
 KINDS = ("rows", "answered", "equal", "refused", "raised", "wrong", "crashed")
 #: The numbers of a program's row.
 NUMBERS = ("requested", "allocated", "reserved", "retained", "offset")
-PARTS = ("op_db", "programs")
+#: In which order programs run in one process, beside the one in which they are given.
+ORDERS = ("reversed", "alone")
+PARTS = ("calls", "programs", "orders", "times", "random")
+#: How often a program runs for its time; the first time is told apart from the last.
+TIMES = 3
+#: The seconds of random calls.
+RANDOM = 600
+
+Rows = Mapping[str, Any]
+
+
+def of_call(row: Any) -> str:
+    """Returns the kind of a recorded call; one that null refuses may be refused."""
+    kind: str = row[0]
+    named = {"raises as null": "equal", "needs values": "refused", "answers more": "answered"}
+    return named.get(kind, kind)
+
+
+def of_program(row: Any, truth: Any) -> str:
+    """Returns the kind of a program's row; a recording may lack the last numbers."""
+    if isinstance(row, str):
+        same = isinstance(truth, str) and truth.startswith("raised") and row.startswith("raised")
+        return "equal" if same else row.partition(":")[0]
+    if isinstance(truth, str):
+        return "answered"
+    return "equal" if row[: len(truth)] == truth else "wrong"
+
+
+def truths(source: str, rows: Rows, release: str) -> dict[str, Any]:
+    """Returns null's rows with the peaks of the recording, if there is one of the source.
+
+    Each was recorded in a process that collects garbage. With collections off, as in the gate, what
+    a first use of some module leaves behind is kept on null, and not on a stand-in.
+    """
+    file = HERE.parent / "data" / "cuda" / release / f"{source}.json"
+    found = json.loads(file.read_text("utf-8")) if file.exists() else {}
+    recorded = {} if source.startswith("workloads") else found.get("devices", {}).get(ON, {})
+    ends = {name: row[3:] for name, row in rows.items() if isinstance(row, list)}
+    return {**rows, **{name: [*peaks, *ends.get(name, ())] for name, peaks in recorded.items()}}
+
+
+def calls_told(rows: Rows) -> dict[str, Any]:
+    """Returns how many calls there are of each kind, and those that are not equal."""
+    others = {name: row for name, row in rows.items() if of_call(row) != "equal"}
+    return {"equal": len(rows) - len(others), "others": others}
+
+
+def programs_told(by_device: Mapping[str, Rows]) -> dict[str, Any]:
+    """Returns the rows by program, then by device; ``equal`` in the place of null's numbers."""
+    return {
+        name: {"null": truth, **{
+            stand_in: "equal" if of_program(rows[name], truth) == "equal" else rows[name]
+            for stand_in, rows in by_device.items() if stand_in != "null" and name in rows
+        }}
+        for name, truth in by_device["null"].items()
+    }  # fmt: skip
+
+
+def _kind_of(rows: Rows, stand_in: str) -> str:
+    row = rows.get(stand_in, "refused: not run")
+    return "equal" if row == "equal" else of_program(row, rows["null"])
+
+
+def orders_told(rows: Rows, others: Mapping[str, Rows]) -> dict[str, Any]:
+    """Returns in how many programs each order gave the same rows, and the others."""
+    return {
+        order: {
+            "same": sum(row == rows[name] for name, row in found.items()),
+            "others": {name: [row, rows[name]] for name, row in found.items() if row != rows[name]},
+        }
+        for order, found in others.items()
+    }
+
+
+def times_told(seconds: Mapping[str, Rows]) -> dict[str, Any]:
+    """Returns the medians of a device's seconds over those of others, the first time and later."""
+    found: dict[str, Any] = {}
+    for other in seconds:
+        if other == "simulated":
+            continue
+        both = [
+            (mine, seconds[other][name])
+            for name, mine in seconds["simulated"].items()
+            if isinstance(mine, list) and isinstance(seconds[other].get(name), list)
+            and None not in (*mine, *seconds[other][name])
+        ]  # fmt: skip
+        found[other] = {"programs": len(both)}
+        for what, place in (("first", 0), ("again", -1)) if both else ():
+            ratios = [mine[place] / his[place] for mine, his in both if his[place]]
+            found[other][what] = round(statistics.median(ratios), 2)
+    return found
+
+
+def counted(kinds: Iterable[str]) -> dict[str, int]:
+    """Returns how many rows are of each kind; those that are equal or wrong are answered."""
+    found = Counter(kinds)
+    answered = found["answered"] + found["equal"] + found["wrong"]
+    return {**{kind: found[kind] for kind in KINDS}, "rows": found.total(), "answered": answered}
+
+
+def told(found: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, int]]]:
+    """Yields the counts by set or source, and by stand-in."""
+    for name, by_stand_in in found.get("calls", {}).items():
+        for stand_in, rows in by_stand_in.items():
+            others = map(of_call, rows["others"].values())
+            yield name, stand_in, counted(["equal"] * rows["equal"] + [*others])
+    for source, programs in found.get("programs", {}).items():
+        for stand_in in STAND_INS:
+            kinds = [_kind_of(rows, stand_in) for rows in programs.values() if stand_in in rows]
+            if kinds:
+                yield source, stand_in, counted(kinds)
+
+
+def page(found: Mapping[str, Any]) -> str:
+    """Returns the tables, and each row that is not as it should be."""
+    lines = [
+        "# The gate of the simulated device",
+        "",
+        f"`make device-gate` wrote this page. The truth is null:{ON}. Equal: all of"
+        f" {', '.join(NUMBERS)}; for recorded calls the first two, forward, and with the backward"
+        " pass.",
+    ]
+    for torch_version, of_version in found.items():
+        lines += ["", f"## torch {torch_version}", "", *_tables(of_version)]
+    return "\n".join([*lines, ""])
+
+
+def _tables(found: Mapping[str, Any]) -> Iterator[str]:
+    yield f"| work | stand-in | {' | '.join(KINDS)} |"
+    yield f"|{'---|' * (2 + len(KINDS))}"
+    total = {stand_in: Counter[str]() for stand_in in STAND_INS}
+    for source, stand_in, counts in told(found):
+        total[stand_in].update(counts)
+        yield f"| {source} | {stand_in} | {' | '.join(str(counts[k]) for k in KINDS)} |"
+    for stand_in, counts in total.items():
+        yield f"| **all** | {stand_in} | {' | '.join(str(counts[k]) for k in KINDS)} |"
+    yield ""
+    for source, orders in found.get("orders", {}).items():
+        said = [
+            f"{order} {rows['same']} of {rows['same'] + len(rows['others'])} the same"
+            for order, rows in orders.items()
+        ]
+        yield f"- order, {source}: {', '.join(said)}"
+    for source, others in found.get("times", {}).items():
+        for other, row in others.items():
+            if "first" in row:
+                yield (
+                    f"- processor time over {other}, {source}, median of {row['programs']}:"
+                    f" {row['first']} the first time, {row['again']} later"
+                )
+    if "random" in found:
+        made = found["random"]
+        yield f"- random calls: {made['calls']}; ended a process: {len(made['crashes'])}"
+        yield from (f"  - {crash}" for crash in made["crashes"])
+    yield from _section(
+        "Rows that are wrong, raise or crash",
+        _listed(found, ("wrong", "raised", "crashed")),
+    )
+    yield from _section("Rows that it refuses and the engine before answered", _refused_anew(found))
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    yield from ("", f"### {title}", "")
+    yield from [*lines] or ["None."]
+
+
+def _listed(found: Mapping[str, Any], wanted: tuple[str, ...]) -> Iterator[str]:
+    for set_name, by_stand_in in found.get("calls", {}).items():
+        for name, row in by_stand_in["simulated"]["others"].items():
+            if of_call(row) in wanted:
+                yield f"- {set_name} `{name}`: {row[0]}: {row[1]}"
+    for source, programs in found.get("programs", {}).items():
+        for name, rows in programs.items():
+            if "simulated" in rows and _kind_of(rows, "simulated") in wanted:
+                yield f"- {source} `{name}`: {rows['simulated']}, null {rows['null']}"
+    for source, orders in found.get("orders", {}).items():
+        for order, of_order in orders.items():
+            for name, row in of_order["others"].items():
+                yield f"- {source} `{name}`, {order}: {row[0]}, given {row[1]}"
+
+
+def _refused_anew(found: Mapping[str, Any]) -> Iterator[str]:
+    for set_name, by_stand_in in found.get("calls", {}).items():
+        today = by_stand_in.get("before")
+        for name, row in by_stand_in["simulated"]["others"].items():
+            if today and of_call(row) == "refused" and name not in today["others"]:
+                yield f"- {set_name} `{name}`: {row[1]}"
+    for source, programs in found.get("programs", {}).items():
+        for name, rows in programs.items():
+            if not {*STAND_INS} <= {*rows}:
+                continue
+            kinds = [_kind_of(rows, stand_in) for stand_in in STAND_INS]
+            if kinds[1] == "refused" and kinds[0] in ("equal", "answered"):
+                yield f"- {source} `{name}`: {rows['simulated']}"
 
 
 def run(python: str, script: str, *arguments: str, null: bool = False) -> Any:
@@ -32,8 +228,8 @@ def run(python: str, script: str, *arguments: str, null: bool = False) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "found.json"
         begin = [python, "-m", "pytest_attnmem.cli", "run", "--device", ON, "--"]
-        name, *rest = arguments
-        command = [str(HERE / script), name, str(out), *rest]
+        first, *rest = arguments
+        command = [str(HERE / script), first, str(out), *rest]
         subprocess.run(
             [*(begin if null else [python]), *command],
             check=True,
@@ -42,92 +238,19 @@ def run(python: str, script: str, *arguments: str, null: bool = False) -> Any:
         return json.loads(out.read_text("utf-8"))
 
 
-def of_op_db(row: Any) -> str:
-    """Returns the kind of a row of op_db; a row that null refuses may be refused."""
-    kind: str = row[0]
-    named = {"raises as null": "equal", "needs values": "refused", "answers more": "answered"}
-    return named.get(kind, kind)
-
-
-def of_program(row: Any, truth: Any) -> str:
-    """Returns the kind of a program's row."""
-    if isinstance(row, str):
-        same = isinstance(truth, str) and truth.startswith("raised") and row.startswith("raised")
-        return "equal" if same else row.partition(":")[0]
-    if isinstance(truth, str):
-        return "answered"
-    return "equal" if row == truth else "wrong"
-
-
-def counted(kinds: Iterator[str]) -> dict[str, int]:
-    """Returns how many rows are of each kind; those that are equal or wrong are answered."""
-    found = Counter(kinds)
-    answered = found["answered"] + found["equal"] + found["wrong"]
-    return {**{kind: found[kind] for kind in KINDS}, "rows": found.total(), "answered": answered}
-
-
-def told(found: dict[str, Any]) -> dict[str, dict[str, dict[str, int]]]:
-    """Returns the counts by part or source, and by stand-in."""
-    table: dict[str, dict[str, dict[str, int]]] = {}
-    if "op_db" in found:
-        table["op_db"] = {
-            name: counted(of_op_db(row) for row in found["op_db"][name].values())
-            for name in STAND_INS
-        }
-    programs = found.get("programs", {})
-    for source, truths in programs.get("null", {}).items():
-        table[source] = {
-            name: counted(
-                of_program(row, truths.get(one, "")) for one, row in programs[name][source].items()
-            )
-            for name in STAND_INS
-        }
-    return table
-
-
-def page(found: dict[str, Any]) -> str:
-    """Returns the table, and each row of the device that is not as it should be."""
-    lines = [
-        "# The gate of the device",
-        "",
-        f"`make device-gate` wrote this page: torch {found['torch']}, null:{ON}. Equal: all of"
-        f" {', '.join(NUMBERS)}, for op_db the first two, forward, and with the backward pass.",
-        "",
-        f"| work | stand-in | {' | '.join(KINDS)} |",
-        f"|{'---|' * (2 + len(KINDS))}",
-    ]
-    for source, by_name in told(found).items():
-        for name, counts in by_name.items():
-            lines.append(f"| {source} | {name} | {' | '.join(str(counts[k]) for k in KINDS)} |")
-    lines += ["", "## Rows of the device that are wrong, raise or crash", ""]
-    lines += [*_listed(found, lambda kind: kind in ("wrong", "raised", "crashed"))] or ["None."]
-    lines += ["", "## Rows that the device refuses and today's engine answers", ""]
-    lines += [*_refused(found)] or ["None."]
-    return "\n".join([*lines, ""])
-
-
-def _listed(found: dict[str, Any], wanted: Callable[[str], bool]) -> Iterator[str]:
-    for name, row in found.get("op_db", {}).get("device", {}).items():
-        if wanted(of_op_db(row)):
-            yield f"- `{name}`: {row[1] or row[0]}"
-    programs = found.get("programs", {})
-    for source, truths in programs.get("null", {}).items():
-        for name, row in programs["device"][source].items():
-            if wanted(of_program(row, truths.get(name, ""))):
-                yield f"- {source} `{name}`: {row}, null {truths.get(name)}"
-
-
-def _refused(found: dict[str, Any]) -> Iterator[str]:
-    rows = found.get("op_db", {})
-    for name, row in rows.get("device", {}).items():
-        if of_op_db(row) == "refused" and of_op_db(rows["simulated"].get(name, row)) == "equal":
-            yield f"- `{name}`: {row[1]}"
-    programs = found.get("programs", {})
-    for source, truths in programs.get("null", {}).items():
-        for name, row in programs["device"][source].items():
-            other = programs["simulated"][source].get(name, "")
-            if of_program(row, truths.get(name, "")) == "refused" and isinstance(other, list):
-                yield f"- {source} `{name}`: {row}"
+def of_programs(null: str, sources: list[str], *options: str) -> dict[str, dict[str, Any]]:
+    """Returns what each source has on each device."""
+    made = {
+        name: run(
+            null if name == "null" else sys.executable,
+            *("programs.py", name, *sources, *options),
+            null=name == "null",
+        )
+        for name in ("simulated", "null")
+    }
+    return {
+        source: {name: rows[source] for name, rows in made.items()} for source in made["simulated"]
+    }
 
 
 def main() -> None:
@@ -137,28 +260,57 @@ def main() -> None:
     parser.add_argument("--sources", nargs="*", default=[], help="of programs; by default, all")
     parser.add_argument("--only", nargs="*", default=PARTS, choices=PARTS)
     given = parser.parse_args()
-    file = HERE / "gate.json"
-    found = json.loads(file.read_text("utf-8")) if file.exists() else {}
     import torch
 
-    found["torch"] = torch.__version__.partition("+")[0]
-    if "op_db" in given.only:
-        found["op_db"] = {name: run(sys.executable, "op_db.py", name) for name in STAND_INS}
+    found = json.loads(FILE.read_text("utf-8"))
+    part = found.setdefault(torch.__version__.partition("+")[0], {})
+    if "calls" in given.only:
+        calls = part.setdefault("calls", {})
+        for each, of_set in run(sys.executable, "op_db.py", "simulated").items():
+            calls.setdefault(each, {})["simulated"] = calls_told(of_set)
     if "programs" in given.only:
-        programs = found.setdefault("programs", {})
-        for name in (*STAND_INS, "null"):
-            null = name == "null"
-            python = given.null if null else sys.executable
-            made = run(python, "programs.py", name, *given.sources, null=null)
-            programs[name] = {**programs.get(name, {}), **made}
+        rows = of_programs(given.null, given.sources)
+        release = ".".join(torch.__version__.split(".")[:2])
+        for source, of in rows.items():
+            of["null"] = truths(source, of["null"], release)
+            programs = part.setdefault("programs", {})
+            earlier = programs.get(source, {})
+            of["before"] = {
+                name: rows["before"] for name, rows in earlier.items() if "before" in rows
+            }
+            programs[source] = programs_told(of)
+    if "orders" in given.only:
+        made = {
+            order: run(
+                *(sys.executable, "programs.py", "simulated", *given.sources, "--order", order)
+            )
+            for order in ("given", *ORDERS)
+        }
+        usual = made.pop("given")
+        part.setdefault("orders", {}).update(
+            {s: orders_told(rows, {o: m[s] for o, m in made.items()}) for s, rows in usual.items()}
+        )
+    if "times" in given.only:
+        seconds = of_programs(given.null, given.sources, "--times", str(TIMES))
+        part.setdefault("times", {}).update({s: times_told(rows) for s, rows in seconds.items()})
+    if "random" in given.only:
+        part["random"] = run(sys.executable, "random_calls.py", str(RANDOM))
     write(found)
 
 
 def write(found: dict[str, Any]) -> None:
     """Writes the JSON, a row a line, and the page."""
-    (HERE / "gate.json").write_text(json.dumps(found, indent=0), "utf-8")
+    FILE.write_text(_lines(found) + "\n", "utf-8")
     (HERE / "gate.md").write_text(page(found), "utf-8")
-    print(page(found).partition("## ")[0])
+    print(page(found))
+
+
+def _lines(value: Any) -> str:
+    """Returns a value as JSON; a table of tables takes a line for each of these."""
+    if not isinstance(value, dict) or not any(isinstance(one, dict) for one in value.values()):
+        return json.dumps(value)
+    lines = ",\n".join(f"{json.dumps(key)}: {_lines(one)}" for key, one in value.items())
+    return f"{{\n{lines}\n}}"
 
 
 if __name__ == "__main__":

@@ -1,14 +1,17 @@
-"""The two stand-ins that the gate compares: today's simulated device, and the device."""
+"""The devices that the gate compares: the simulated one and the null device."""
 
 import gc
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
+
 from pytest_attnmem.backends.registry import open_backend
 
 ON = "A100-80GB"
-BACKENDS = ("simulated", "device")
+BACKENDS = ("simulated",)
 
 
 class StandIn:
@@ -16,30 +19,22 @@ class StandIn:
 
     def __init__(self, name: str, on: str = ON) -> None:
         self.backend: Any = open_backend(f"{name}:{on}")
-        self.is_device = name == "device"
 
     def restart(self, *, primed: bool = True) -> None:
         """Empties the device, but for the workspaces of libraries if ``primed``."""
-        if not self.is_device:
-            self.backend.forget(primed=primed)
-        self.backend.name_device()
-        if not self.is_device:
-            return
         self.backend.simulation.restart()
+        self.backend.name_device()
         if primed:
             self.backend.prime()
 
     def peaks(self) -> list[int]:
         """Returns the peaks of the window so far: requested and allocated."""
-        memory = self.backend.simulation if self.is_device else self.backend._simulation
-        interval = memory.device.interval(None)
+        interval = self.backend.simulation.device.interval(None)
         return [interval.requested.peak, interval.allocated.peak]
 
     def offset(self) -> int:
         """Returns the numbers that the device's generator has drawn."""
-        if self.is_device:
-            return int(self.backend.simulation.offset)
-        return int(self.backend._simulation.values.storages.numbers.default.offset)
+        return int(self.backend.simulation.offset)
 
     def run(self, work: Callable[[], Any]) -> tuple[list[int], str]:
         """Returns the peaks, retained bytes and drawn numbers of a program, and what ails them."""
@@ -58,6 +53,44 @@ class StandIn:
             offset,
         ]
         return numbers, seen.problem or ""
+
+
+class NullDevice:
+    """The null device of this process, whose numbers are the truth."""
+
+    def __init__(self) -> None:
+        from pytest_attnmem.backends.null.settled_backward import settle_each_pass
+
+        torch.cuda.init()
+        settle_each_pass()
+
+    def restart(self, *, primed: bool = True) -> None:
+        """Empties the device, and waits for autograd's thread to free the last step."""
+        for _ in range(100):
+            gc.collect()
+            torch._C._cuda_clearCublasWorkspaces()
+            torch.cuda.empty_cache()
+            if not torch.cuda.memory_reserved():
+                return
+            time.sleep(0.02)
+
+    def run(self, work: Callable[[], Any]) -> tuple[list[int], str]:
+        """Returns the peaks, retained bytes and drawn numbers of a program, and what ails them."""
+        from pytest_attnmem.nulldevice import counts
+
+        torch.cuda.reset_peak_memory_stats()
+        calls = counts.unknown_calls()
+        with collected_after():
+            kept = work()
+            gc.collect()
+            levels = torch.cuda.memory_stats()
+            offset = torch.cuda.default_generators[0].get_offset()
+            del kept
+        unknown = counts.unknown_calls() != calls
+        kinds = ("requested", "allocated", "reserved")
+        numbers = [*(levels[f"{kind}_bytes.all.peak"] for kind in kinds)]
+        numbers += [levels["requested_bytes.all.current"], offset]
+        return numbers, "a call that the null device does not know" if unknown else ""
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """What the gate makes of rows; the rows themselves take an hour."""
 
+import json
 import sys
 from pathlib import Path
 
@@ -17,6 +18,7 @@ ROW = [1, 2, 3, 0, 4]
     [
         (ROW, ROW, "equal"),
         (ROW, [1, 2, 3, 0, 8], "wrong"),  # the generator drew more
+        (ROW, ROW[:3], "equal"),  # a recording has the peaks alone
         (ROW, "refused: a read", "answered"),
         ("refused: no model of aten.mm.default", ROW, "refused"),
         ("raised: ValueError: 3", "raised: ValueError: 3", "equal"),
@@ -30,25 +32,52 @@ def test_a_row_is_of_a_kind(row, truth, kind):
 
 def test_what_null_refuses_is_no_fault_of_a_stand_in():
     kinds = ["equal", "raises as null", "needs values", "answers more", "wrong"]
-    assert run.counted(run.of_op_db([kind, ""]) for kind in kinds) == {
+    assert run.counted(run.of_call([kind, ""]) for kind in kinds) == {
         **{"rows": 5, "answered": 4, "equal": 2, "refused": 1, "raised": 0},
         **{"wrong": 1, "crashed": 0},
     }
 
 
-def test_the_page_lists_what_is_wrong_and_what_today_answers():
-    rows = {"add float32 0": ["equal", ""]}
-    found = {
-        "torch": "2.13.0",
-        "op_db": {"simulated": rows, "device": {"add float32 0": ["refused", "no model"]}},
-        "programs": {
-            "null": {"zoo": {"pair": ROW}},
-            "simulated": {"zoo": {"pair": ROW}},
-            "device": {"zoo": {"pair": [1, 2, 3, 0, 8]}},
-        },
+def test_the_page_lists_what_is_wrong_and_what_was_answered_before():
+    programs = {
+        "null": {"pair": ROW},
+        "before": {"pair": ROW},
+        "simulated": {"pair": [1, 2, 3, 0, 8]},
     }
-    lines = run.page(found).splitlines()
-    assert "| op_db | simulated | 1 | 1 | 1 | 0 | 0 | 0 | 0 |" in lines
-    assert "| zoo | device | 1 | 1 | 0 | 0 | 0 | 1 | 0 |" in lines
+    found = {
+        "2.13.0": {
+            "calls": {
+                "op_db": {
+                    "before": run.calls_told({"add float32 0": ["equal", ""]}),
+                    "simulated": run.calls_told({"add float32 0": ["refused", "no model"]}),
+                }
+            },
+            "programs": {"zoo": run.programs_told(programs)},
+            "orders": {"zoo": run.orders_told({"pair": ROW}, {"alone": {"pair": [1, 2, 5, 0, 4]}})},
+        }
+    }
+    lines = run.page(json.loads(run._lines(found))).splitlines()
+    assert "| op_db | before | 1 | 1 | 1 | 0 | 0 | 0 | 0 |" in lines
+    assert "| zoo | simulated | 1 | 1 | 0 | 0 | 0 | 1 | 0 |" in lines
+    assert "| **all** | simulated | 2 | 1 | 0 | 1 | 0 | 1 | 0 |" in lines
+    assert "- order, zoo: alone 0 of 1 the same" in lines
     assert "- zoo `pair`: [1, 2, 3, 0, 8], null [1, 2, 3, 0, 4]" in lines
-    assert "- `add float32 0`: no model" in lines
+    assert "- zoo `pair`, alone: [1, 2, 5, 0, 4], given [1, 2, 3, 0, 4]" in lines
+    assert "- op_db `add float32 0`: no model" in lines
+
+
+def test_times_are_medians_of_ratios_of_the_programs_that_both_ran():
+    seconds = {
+        "simulated": {"a": [2.0, 1.0], "b": [3.0, 1.0], "c": [9.0, 9.0], "d": None},
+        "null": {"a": [1.0, 2.0], "b": [1.0, 1.0], "c": [None, 1.0], "d": [1.0, 1.0]},
+    }
+    assert run.times_told(seconds) == {"null": {"programs": 2, "first": 2.5, "again": 0.75}}
+
+
+def test_the_peaks_of_a_recording_are_the_truth():
+    rows = {"acc_shared": [1, 2, 3, 4, 5], "of no recording": ROW}
+    found = run.truths("programs", rows, "2.13")
+    assert found["acc_shared"] == [23330824, 23331840, 29360128, 4, 5]
+    assert found["of no recording"] == ROW
+    assert len(found["views"]) == 3
+    assert run.truths("workloads", rows, "2.13") == rows

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_attnmem.errors import MixedDevices, UnknownValue
+from pytest_attnmem.errors import UnknownValue
 from pytest_attnmem.plugin.endings import NotKnown, skipped_if_unknown
 
 #: What PyTorch's JIT makes of an error in an operator.
@@ -41,7 +41,7 @@ def test_a_cause_is_found_under_another_error():
 
 @pytest.mark.parametrize(
     "error",
-    [RuntimeError(BY_JIT.format("RuntimeError: ValueError")), MixedDevices("two"), ValueError("x")],
+    [RuntimeError(BY_JIT.format("RuntimeError: ValueError")), ValueError("x")],
 )
 def test_an_error_of_the_program_stays(error):
     assert skipped_if_unknown(error) is error

@@ -155,7 +155,7 @@ def test_wrong():
     ran = suite.run("--attnmem-values-limit=0")
     assert ran.outcomes == {"failed": 2}
     unknown = (
-        "not enforced: Tensor.__bool__ needs the values of a tensor at test_suite.py:12,"
+        "not enforced: the program needs the values of a tensor at test_suite.py:12,"
         " which are not known: it takes 1.1e+01 floating-point operations, and"
         " --attnmem-values-limit is 0.0e+00; use backend='cpu' for this test"
     )
@@ -225,7 +225,7 @@ def test_regions_and_measurements_know_their_own(suite):
 import torch
 
 def test_parts(attnmem):
-    x = torch.ones(256)
+    x = torch.ones(256, device=attnmem.device)
     with attnmem.region("double", "1 KiB", backend="simulated"):
         y = torch.cat([x[:128], x[128:]])
     seen = attnmem.measure(lambda: torch.ones(1 << 40, device="cuda"), backend="simulated:B200")

@@ -146,30 +146,33 @@ def test_mixed_and_caught(on_device, x):
 def test_each_tensor_is_where_the_program_puts_it(suite):
     suite.write(PLACES)
     ran = suite.run("--attnmem-backend=simulated")
+    unnamed = (
+        "a tensor was made on the host by code that PyTorch gives no device, such as"
+        " torch.Tensor(…), and was used at test_suite.py:{}; name its device"
+    )
     mixed = (
-        "Expected all tensors to be on the same device, but got mat1 is on cpu, different from"
-        " other tensors on cuda:0 (when checking argument in method wrapper_CUDA_addmm)"
-        " (aten.addmm.default at test_suite.py:52)"
+        "Expected all tensors to be on the same device, but found at least two devices, cuda:0 and"
+        " cpu!"
     )
-    met = (
-        "nothing was allocated: a tensor made without a device met one of the CPU at test_suite.py"
-    )
-    assert ran.report("test_mixed") == [mixed]
+    assert ran.short("test_mixed").endswith(f"RuntimeError: {mixed}")
     assert {
         row["nodeid"].partition("::test_")[2]: (row["reason"] or row["peak_bytes"])
         for row in ran.rows
     } == {
         "nothing_named": 4 * 8 * 4,
-        "legacy_constructors_follow": 3 * 4 * 8 * 4,
+        "legacy_constructors_follow": unnamed.format(24),
         "named_by_a_fixture": 2 * 4 * 8 * 4,
         "moved_in_the_body": (8 * 8 + 8) * 4 + 2 * 4 * 8 * 4,
-        "all_on_the_cpu": f"{met}:38",
-        "met_on_the_cpu": f"{met}:42",
+        "all_on_the_cpu": (
+            f"nothing was allocated: it ended with RuntimeError: {mixed}, and its tensors were on"
+            " the device, though it named none"
+        ),
+        "met_on_the_cpu": unnamed.format(42),
         "default_device": 2 * 8 * 4 + 4,
-        "mixed": mixed,
+        "mixed": "the test failed: RuntimeError",
         "mixed_and_caught": 2 * 4 * 8 * 4,
     }
-    assert ran.outcomes == {"passed": 6, "failed": 3}
+    assert ran.outcomes == {"passed": 5, "failed": 4}
 
 
 def test_attnmem_device_is_the_device_of_the_tests_backend(suite):
@@ -284,3 +287,19 @@ def test_the_device_is_there_though_a_program_asks_first_if_torch_is_installed(t
     command = [sys.executable, "-mpytest", "-q", *(f"-pno:{plugin}" for plugin in absent)]
     ran = subprocess.run([*command, "--attnmem-backend=simulated"], check=False, cwd=tmp_path)
     assert ran.returncode == 0
+
+
+def test_real_devices_are_hidden_from_torch_for_the_session(pytester, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    pytester.makepyfile(
+        """
+        import os
+        import torch
+
+        def test_it():
+            assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
+            assert torch.ones(1, device="cuda").is_cuda
+        """
+    )
+    result = pytester.runpytest_subprocess("--attnmem-backend=simulated")
+    result.assert_outcomes(passed=1)

@@ -108,7 +108,7 @@ def test_step(N):
             CHECKPOINTED,
             "checkpoint",
             "+99.8 KiB: one more float32 [1, 4, N, N]; one more float32 [N, 96]; one more float32"
-            " [N, 32], mm at test_g.py:9; and 9 other shapes",
+            " [64, 32], mm at test_g.py:9; and 9 other shapes",
         ),
     ],
     ids=["expanded mask", "retained list", "upcast", "clone in a cache", "no checkpoint"],

@@ -36,10 +36,11 @@ class NullProcess:
             BackendUnavailable: the null device does not run here.
         """
         own = {name: text for name, text in os.environ.items() if not name.startswith(_SETTINGS)}
+        of_null = environment(profile)  # raises where there is none
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # until the process has ended
         self._process = subprocess.Popen(
             [sys.executable, "-m", _MODULE, ".".join(map(str, rules))],
-            env={**own, **environment(profile)}, text=True, encoding="utf-8", bufsize=1,
+            env={**own, **of_null}, text=True, encoding="utf-8", bufsize=1,
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors,
         )  # fmt: skip
         self.end = weakref.finalize(self, _end, self._process, self._errors)

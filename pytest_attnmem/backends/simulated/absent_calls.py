@@ -10,6 +10,7 @@ import torch
 
 from ...errors import CannotSimulate
 from .program_errors import at
+from .workspaces import Workspaces
 
 #: The functions of ``torch._C`` that they call, with the name by which a program calls them.
 _CALLS: Final = MappingProxyType(
@@ -43,7 +44,9 @@ _NAMES: Final = (
 )
 
 
-def absent_calls(refused: Callable[[str], CannotSimulate]) -> dict[tuple[Any, str], Any]:
+def absent_calls(
+    refused: Callable[[str], CannotSimulate], workspaces: Workspaces
+) -> dict[tuple[Any, str], Any]:
     """Returns the functions that refuse, by owner and name; a build without CUDA lacks them."""
 
     def absent(name: str, module: str = "torch.cuda.") -> Callable[..., NoReturn]:
@@ -52,10 +55,22 @@ def absent_calls(refused: Callable[[str], CannotSimulate]) -> dict[tuple[Any, st
 
         return call
 
-    def only(value: float, name: str) -> Callable[..., None]:
+    def only(value: Any, name: str, module: str = "torch.cuda.") -> Callable[..., None]:
         """Returns a setter that takes the value which is the default."""
-        refuse = absent(name)
-        return lambda given, *_: None if given == value else refuse()
+        refuse = absent(name, module)
+        return lambda given=value, *_: None if given == value else refuse()
+
+    def size(name: str, function: str, nbytes: int) -> dict[tuple[Any, str], Any]:
+        """Returns the functions of the size of a library's workspace, which nobody changes."""
+        setter = only(nbytes, name, "torch.backends.cuda.")
+        return {
+            (torch._C, f"_cuda_get{function}"): lambda: nbytes,
+            **{(torch._C, f"_cuda_{verb}{function}"): setter for verb in ("set", "reset")},
+        }
+
+    def prefer(library: Any) -> None:
+        if library not in (torch._C._BlasBackend.Default, torch._C._BlasBackend.Cublas):
+            absent("preferred_blas_library", "torch.backends.cuda.")()
 
     return {
         **{(torch._C, function): absent(name) for function, name in _CALLS.items()},
@@ -66,6 +81,15 @@ def absent_calls(refused: Callable[[str], CannotSimulate]) -> dict[tuple[Any, st
             if hasattr(owner, name)
         },
         (torch._C, _CLEARING): absent(_CLEARING, "torch._C."),
+        **size("cublas_workspace_size", "CublasWorkspaceSize", workspaces.cublas),
+        **size(
+            "cublaslt_workspace_size",
+            "CublasLtWorkspaceSize",
+            min(workspaces.cublaslt, workspaces.cublas)
+            if workspaces.shared
+            else workspaces.cublaslt,
+        ),
+        (torch._C, "_set_blas_preferred_backend"): prefer,
         (torch._C, "_cuda_getMemoryFraction"): lambda *_: 1.0,
         (torch._C, "_cuda_setMemoryFraction"): only(1.0, "set_per_process_memory_fraction"),
         (torch._C, "_cuda_get_sync_debug_mode"): lambda: 0,

@@ -35,6 +35,13 @@ def batch_norm(mark_unknown: Callable[[str], None], *args: Any) -> Any:
     return _aten.cudnn_batch_norm.default(input, *rest, False, momentum, eps)[0]
 
 
+def mapped_batch_norm(mark_unknown: Callable[[str], None], *args: Any) -> Any:
+    """Runs ``aten.batch_norm`` under ``vmap``, which asks its C++ code which kernel is there."""
+    if args[0].is_cuda and _cudnn_normalizes(*args):
+        mark_unknown("aten.batch_norm.default by cuDNN under torch.vmap")
+    return in_cpp(_aten.batch_norm.default, *args)
+
+
 def _of_nothing(input: Any, weight: Any, bias: Any) -> Any:
     """Returns an empty batch that depends on its parameters, as the C++ code does.
 

@@ -25,7 +25,6 @@ from ...values.notes import leaves
 from ..ranks.collective_rules import group_of
 from ..ranks.collective_values import CollectiveValues
 from ..ranks.fake_group import FAKE
-from .fake_tensor import CUDA, SimulatedTensor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,10 +41,6 @@ _KEPT: Final = "_attnmem_wait"
 _is_of_c10d: Final = re.compile("_?c10d").match
 
 
-def _is_simulated(value: Any) -> bool:
-    return type(value) is SimulatedTensor and value.is_cuda
-
-
 class _Outputs(list[torch.Tensor]):
     """What the work of a collective holds as its result, and what it holds besides."""
 
@@ -58,9 +53,7 @@ class _Outputs(list[torch.Tensor]):
 class Collectives:
     """The collectives of one simulation."""
 
-    def __init__(
-        self, on_host: Callable[[str], None], is_here: Callable[[Any], bool] = _is_simulated
-    ) -> None:
+    def __init__(self, on_host: Callable[[str], None], is_here: Callable[[Any], bool]) -> None:
         self._tape: Tape
         self._unobserved: Callable[[], AbstractContextManager[None]]
         self._is_here = is_here
@@ -125,7 +118,7 @@ class Collectives:
             group = group_of(args)
             signal = self._signals.get(group.name if group else "")
             if signal is None:
-                signal = torch.empty(1, dtype=torch.float32, device=CUDA)
+                signal = torch.empty(1, dtype=torch.float32, device="cuda")
             if group is not None and not _STAGES:
                 self._signals[group.name] = signal
             return signal
@@ -135,7 +128,7 @@ class Collectives:
         first, *others = many[0]
         if any(other.shape != first.shape for other in others):
             return None
-        return torch.empty((len(many[0]), *first.shape), dtype=first.dtype, device=CUDA)
+        return torch.empty((len(many[0]), *first.shape), dtype=first.dtype, device="cuda")
 
     def _work(self, name: str, args: tuple[Any, ...], flat: Any) -> Any:
         tensors = [tensor for tensor in leaves(args[:2]) if self._is_here(tensor)]

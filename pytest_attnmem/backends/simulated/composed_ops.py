@@ -19,7 +19,6 @@ from .data_sized_outputs import INTO_TARGETS
 from .deterministic_ops import algorithms
 from .grids import GRIDS
 from .grouped_products import grouped_mm
-from .in_place_gradients import is_gradient_of_index
 from .index_tensors import (
     MASKS,
     any_on_host,
@@ -36,7 +35,6 @@ from .scratch.comparing import are_alike
 from .sorted_scatter import SCATTERS
 from .trilinear import trilinear
 from .windows import WINDOWS
-from .zero_tensors import ASKING
 
 _aten = torch.ops.aten
 
@@ -189,8 +187,6 @@ def _index_put_impl_(
 
 def _index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     on_host = any_on_host(self, indices)
-    if on_host and is_gradient_of_index():
-        return _aten._index_put_impl_.default(self, indices, values, accumulate, True)
     masks, others = _by_masks(self, indices)
     told = masks + others == 1 and (
         values.device != self.device or tells_count(self, indices, values)
@@ -292,7 +288,6 @@ COMPOSED: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
             for overload in ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
         },
         _aten.native_group_norm.default: _group_norm,
-        **ASKING,
         **GRIDS,
         **INTO_TARGETS,
         **SCATTERS,

@@ -14,8 +14,6 @@ from typing import Any, Final
 
 import torch
 
-from .program_errors import at
-
 _aten = torch.ops.aten
 
 
@@ -31,17 +29,7 @@ def _copied(func: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _made_in(func: Any, *args: Any, out: Any) -> Any:
-    """Returns the target, in the memory of what the operator returns.
-
-    Raises:
-        CannotSimulate: the target has memory of the device, which the kernel may resize or not.
-    """
-    if out.untyped_storage().nbytes() and out.is_cuda:
-        name = func._schema.name.removeprefix("aten::")
-        raise out.fake_mode.observer.refused(
-            f"torch.{name} into an out= that has memory{at()} cannot be simulated; give it an empty"
-            " tensor, or no out="
-        )
+    """Returns the target, which has no memory, in that of what the operator returns."""
     _check_dtype(args[0].dtype if func is _aten.masked_select.default else torch.int64, out)
     made = func(*args)
     if out.is_cuda:

@@ -11,18 +11,17 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from ...allocator import AllocatorSettings
 from ...closed_forms.allocation_trace import Allocated, Freed, Program, Run
-from ...errors import AttnMemError, BudgetError, CannotSimulate, SizesError
+from ...errors import AttnMemError, BudgetError, CannotSimulate, SizesError, StartAgain
+from ...measurement.held import Held
 from ...measurement.qkv_inputs import dtype_of
 from ...profiles import DEFAULT_PROFILE, find_profile
 from ...symbols.argument_shapes import Argument
 from ...units import shown
 from ..tracing.dispatch_tracker import raised_at
-from .fake_tensor import DEVICE
 from .op_rules import plan, program_only
-from .recorded_events import recorded
-from .simulation import Simulation
+from .process import process_device
+from .simulation import DeviceSimulation
 
 #: Bytes of the device: a program must not run out of memory while its formula is derived.
 _UNLIMITED = 1 << 60
@@ -49,7 +48,7 @@ def program(
         BackendUnavailable: there is no such profile.
     """
     device = replace(find_profile(profile or DEFAULT_PROFILE), memory_bytes=_UNLIMITED)
-    simulation = Simulation(device, AllocatorSettings(), plan if profile else program_only)
+    simulation = DeviceSimulation(device, process_device(), plan if profile else program_only)
     floating = dtype_of(dtype, "derive")
     trains = [backward]
 
@@ -66,8 +65,10 @@ def program(
         try:
             with torch.set_grad_enabled(trains[0]):
                 made = [_input(argument, sizes, floating, backward) for argument in arguments]
-                simulation.values.lose(made, "derive gives its inputs no values")
-                events, problem = recorded(simulation, partial(call, made))
+                for tensor in made:
+                    if isinstance(tensor, torch.Tensor):
+                        simulation.tape.lose(tensor, "derive gives its inputs no values")
+                events, problem = _recorded(simulation, partial(call, made))
         except (AttnMemError, KeyboardInterrupt):
             raise
         except Exception as error:
@@ -89,12 +90,42 @@ def program(
         yield run
 
 
+def _recorded(
+    simulation: DeviceSimulation, program: Callable[[], object]
+) -> tuple[list[Held | int], str | None]:
+    """Runs a program on an empty device; returns its events and a reason to distrust them.
+
+    An event is an allocation, or the number of the allocation that is freed.
+    """
+    try:
+        return _once(simulation, program, device_named=False)
+    except StartAgain:
+        return _once(simulation, program, device_named=True)
+
+
+def _once(
+    simulation: DeviceSimulation, program: Callable[[], object], device_named: bool
+) -> tuple[list[Held | int], str | None]:
+    simulation.restart()
+    simulation.placement.named = device_named
+    simulation.prime()
+    simulation.start()
+    try:
+        result = program()
+        events = [*simulation.device.events()]
+    finally:
+        problem = simulation.stop().problem
+        simulation.placement.outside.put_back(settled=False)  # what the function uses has no change
+    del result
+    return events, problem
+
+
 def _input(argument: Any, sizes: Mapping[str, int], floating: Any, backward: bool) -> Any:
     if not isinstance(argument, Argument):
         return argument
     kind = dtype_of(argument.dtype, "derive", floating_only=False) if argument.dtype else floating
     shape = [sizes[dim] if isinstance(dim, str) else dim for dim in argument.dims]
-    tensor = torch.empty(shape, dtype=kind, device=DEVICE)
+    tensor = torch.empty(shape, dtype=kind, device=process_device().maker.device)
     return tensor.requires_grad_(backward and kind.is_floating_point)
 
 

@@ -90,6 +90,11 @@ _RESIZED_SCRATCH: Final[Mapping[str, Mapping[str, Callable[[OpCall], int]]]] = M
 )
 
 
+def filled_through(itemsize: int) -> AllocationPlan:
+    """Returns the plan of ``resize_`` for new memory: an element to fill it through."""
+    return Temporary(_ELEMENT, itemsize), Free(_ELEMENT)
+
+
 def deterministic_plan(call: OpCall, plan: AllocationPlan) -> AllocationPlan | None:
     """Returns the plan of a call under deterministic algorithms; None if it is unknown."""
     packet = call.op.rpartition(".")[0]
@@ -117,5 +122,4 @@ def _filled(
         elif type(step) is Temporary and step.name in scratch and step.nbytes:
             nbytes = scratch[step.name](call)
         if nbytes:
-            yield Temporary(_ELEMENT, nbytes)
-            yield Free(_ELEMENT)
+            yield from filled_through(nbytes)

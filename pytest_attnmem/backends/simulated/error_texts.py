@@ -7,7 +7,7 @@ tensors have the sizes of the call's, and one element each, unless it writes int
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -17,8 +17,6 @@ from torch.utils._pytree import tree_map
 
 from ...errors import AttnMemError
 
-#: The error of a rule that got values of another device.
-_MIXED: Final = "Mismatching aten."
 #: The error of a kernel that the CPU does not have, or not for a dtype.
 _ABSENT: Final = re.compile(r"""^Could not run 'aten::|" not implemented for '""")
 _MOST_WRITTEN: Final = 1 << 30
@@ -29,18 +27,10 @@ ERRORS: Final = (
 
 
 def own_error(
-    error: Exception,
-    func: Any,
-    args: tuple[Any, ...],
-    kwargs: Mapping[str, Any],
-    mixed: Callable[[Any], BaseException],
-) -> BaseException:
-    """Returns the error of PyTorch's kernels for a call, or ``error``; ``mixed`` makes another."""
-    if isinstance(error, AttnMemError):
-        return error
-    if str(error).startswith(_MIXED):
-        return mixed(func)
-    return kernel_error(func, args, kwargs) or error
+    error: Exception, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> Exception:
+    """Returns the error of PyTorch's kernels for a call, or ``error``."""
+    return (not isinstance(error, AttnMemError) and kernel_error(func, args, kwargs)) or error
 
 
 def kernel_error(

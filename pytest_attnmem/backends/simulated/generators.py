@@ -13,7 +13,6 @@ import torch
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .fake_tensor import CUDA, IMPLICIT_CUDA
 from .random_state import RandomState
 
 _Real: Any = torch._C.Generator
@@ -76,8 +75,8 @@ class SimulatedGenerator(torch.Generator, metaclass=_AnyGenerator):
         return made
 
     def __init__(self, device: Any = "cpu") -> None:
-        self._device = CUDA if isinstance(device, int) else torch.device(device)
-        on_device = self._device.type == "cuda" and device is not IMPLICIT_CUDA
+        self._device = torch.device(*("cuda", device) if isinstance(device, int) else (device,))
+        on_device = self._device.type == "cuda"
         self.on_device: RandomState | None = RandomState() if on_device else None
         """The state on the device; None for a generator of the host."""
         self._seen = _seen_by_operators(self)
@@ -172,7 +171,7 @@ class DefaultGenerator(SimulatedGenerator):
     """``torch.default_generator`` in a program: it has the numbers of PyTorch's own."""
 
     def __init__(self, on_device: RandomState | None = None) -> None:
-        super().__init__("cpu" if on_device is None else CUDA)
+        super().__init__("cpu" if on_device is None else "cuda:0")
         self.on_device = on_device
 
     @property

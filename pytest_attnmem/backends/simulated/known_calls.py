@@ -1,75 +1,174 @@
-"""The calls of operators that this process knows, for each kind of device.
-
-Outside sessions, each measurement has a simulation of its own. Without data, what an operator makes
-and allocates is a fact of torch, of the device's profile and of the call, and not of a simulation.
-"""
+"""What an operator allocates and notes, by its arguments: the one cache of the device."""
 
 from __future__ import annotations
 
-from threading import Lock
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeAlias
 
-from .dtypes.refusals import Refusals
-from .host_tensors.refusals import Hosts
+import torch
 
-if TYPE_CHECKING:
-    from ...profiles import DeviceProfile
-    from ...torch_releases import Version
-    from .cached_op import CachedOp
-    from .call_steps import AlikeCalls
-    from .op_plan import Planner
+from ...values.notes import Layouts
+from ...values.repeated_note import RepeatedNote
+from .convolution.settings import cudnn_settings
+from .deterministic_ops import algorithms
+from .layout_rules import OF_STORAGES
+from .op_plan import AllocationPlan
 
-#: The most calls of one device that are kept: a growth contract makes new ones at each size.
-MOST: Final = 50_000
-#: The most devices.
-_MOST_DEVICES: Final = 16
+_warns = torch.is_deterministic_algorithms_warn_only_enabled
+#: Calls that are remembered; then all are forgotten, as a program that makes more sizes than these
+#: makes new ones.
+MOST: Final = 20_000
+
+
+#: Returns a result of the arguments and of what was made.
+Result: TypeAlias = Callable[[Sequence[Any], Sequence[torch.Tensor]], Any]
+
+
+class MadeTensor(NamedTuple):
+    """A tensor that an operator makes."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: torch.dtype
+    nbytes: int
+    on_host: bool
+
+
+class KnownCall:
+    """What a call does each time."""
+
+    __slots__ = ("is_one", "layouts", "made", "note", "plan", "result")
+
+    def __init__(
+        self, made: Sequence[MadeTensor], plan: AllocationPlan, result: Result, *, is_one: bool
+    ) -> None:
+        self.made = made
+        self.plan = plan
+        self.result = result
+        """Returns the result, of the arguments and the tensors that were made."""
+        self.is_one = is_one
+        """True if the result is the one tensor that it makes."""
+        self.layouts: Layouts | None = None
+        """The layouts of its tensors, once it was noted."""
+        self.note: RepeatedNote | None = None
+        """The note that such calls share, if they are of a kind that can."""
+
+    @classmethod
+    def of(
+        cls,
+        out: Any,
+        args: Sequence[Any],
+        tensors: Sequence[torch.Tensor],
+        made: Sequence[MadeTensor],
+        plan: AllocationPlan,
+    ) -> KnownCall | None:
+        """Returns what is known after the first call; None for a result of another kind."""
+        if out is None:
+            return cls(made, plan, _nothing, is_one=False)
+        if isinstance(out, torch.Tensor):
+            if len(tensors) == 1 and out is tensors[0]:
+                return cls(made, plan, _only, is_one=True)
+            for place, arg in enumerate(args):
+                if arg is out:
+                    return cls(made, plan, partial(_argument, place), is_one=False)
+            return None
+        if not isinstance(out, list | tuple):
+            return None
+        places = {id(tensor): place for place, tensor in enumerate(tensors)}
+        if any(isinstance(one, torch.Tensor) and id(one) not in places for one in out):
+            return None
+        template = tuple(
+            (places.get(id(one), -1), None if id(one) in places else one) for one in out
+        )
+        return cls(made, plan, partial(_several, type(out), template), is_one=False)
+
+
+def _nothing(_args: Any, _made: Any) -> None:
+    return None
+
+
+def _only(_args: Any, made: Any) -> Any:
+    return made[0]
+
+
+def _argument(place: int, args: Any, _made: Any) -> Any:
+    return args[place]
+
+
+def _several(kind: Any, template: tuple[tuple[int, Any], ...], _args: Any, made: Any) -> Any:
+    return kind([other if place < 0 else made[place] for place, other in template])
 
 
 class KnownCalls:
-    """The known calls on one kind of device; simulations of it share them."""
-
-    def __init__(self, profile: DeviceProfile) -> None:
-        self.profile = profile
-        self.ops: dict[Any, CachedOp] = {}
-        """The calls of operators, by all that their outcome depends on."""
-        self.functions: dict[Any, AlikeCalls] = {}
-        """The calls of PyTorch's functions, likewise."""
-        self.refusals = Refusals()
-        """The dtypes that its kernels refuse."""
-        self.hosts = Hosts()
-        """The tensors of the host that its operators refuse."""
-        self.unshared_counts: tuple[int, ...] = ()
-        """The reference counts of a gradient that only autograd holds; empty at first."""
-
-
-class _Devices:
-    """The known calls of this process, by kind of device."""
+    """The calls of one device, by operator, arguments and settings."""
 
     def __init__(self) -> None:
-        self._known: dict[Any, KnownCalls] = {}
-        self._lock = Lock()
+        self._calls: dict[tuple[Any, ...], KnownCall] = {}
 
-    def of(self, profile: DeviceProfile, *others: object) -> KnownCalls:
-        facts = profile, *others
-        with self._lock:
-            found = self._known.get(facts)
-            if found is None:
-                if len(self._known) >= _MOST_DEVICES:
-                    self._known.clear()
-                found = self._known[facts] = KnownCalls(profile)
-            return found
+    def find(self, key: tuple[Any, ...]) -> KnownCall | None:
+        """Returns what is known of a call."""
+        return self._calls.get(key)
 
-
-_DEVICES: Final = _Devices()
+    def add(self, key: tuple[Any, ...], call: KnownCall) -> None:
+        """Remembers a call."""
+        if len(self._calls) >= MOST:
+            self._calls.clear()
+        self._calls[key] = call
 
 
-def known_calls(profile: DeviceProfile, version: Version, plan: Planner) -> KnownCalls:
-    """Returns what is known of calls on such a device, whose allocations ``plan`` finds."""
-    return _DEVICES.of(profile, version, plan)
+def key_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+    """Returns what tells a call from others; None for one that depends on more than it says."""
+    if func in OF_STORAGES:
+        return None
+    parts: list[Any] = [func, torch.get_default_dtype(), algorithms(), _warns(), cudnn_settings()]
+    if not _describe(args, parts):
+        return None
+    if kwargs:
+        parts.extend(kwargs)
+        if not _describe(kwargs.values(), parts):
+            return None
+    if func._schema.is_mutable:
+        parts.append(_shared([*args, *kwargs.values()]))
+    return tuple(parts)
 
 
-def keep(known: dict[Any, Any], key: Any, call: Any) -> None:
-    """Adds a call to those that are known."""
-    if len(known) >= MOST:
-        known.clear()
-    known[key] = call
+def _shared(values: Sequence[Any]) -> tuple[int, ...]:
+    """Returns, for each tensor, the first one in the same memory: what it writes others read."""
+    starts = [
+        value.data_ptr() - value.storage_offset() * value.element_size()
+        for value in values
+        if isinstance(value, torch.Tensor)
+    ]
+    return tuple(map(starts.index, starts)) if len({*starts}) < len(starts) else ()
+
+
+_EXACT: Final = frozenset({int, bool, str, type(None), torch.dtype, torch.device, torch.layout})
+_EXACT_TOO: Final = frozenset({torch.memory_format, complex})
+
+
+def _describe(args: Any, parts: list[Any]) -> bool:
+    for arg in args:
+        kind = type(arg)
+        if isinstance(arg, torch.Tensor):
+            if arg.layout is not torch.strided or (arg.is_cpu and arg.dim()):
+                return False
+            parts += (
+                arg.is_cpu,
+                arg.shape,
+                arg.stride(),
+                arg.dtype,
+                arg.storage_offset(),
+                arg.is_conj(),
+            )
+        elif kind in _EXACT or kind in _EXACT_TOO:
+            parts += (kind, arg)
+        elif kind is float:
+            parts.append(repr(arg))  # 0.0 equals -0.0, and NaN does not equal itself
+        elif kind is list or kind is tuple:
+            parts.append(len(arg))
+            if not _describe(arg, parts):
+                return False
+        else:
+            return False
+    return True

@@ -7,8 +7,6 @@ from typing import Any
 
 import torch
 
-from .fake_maker import FakeMaker
-from .fake_tensor import META
 from .scratch.strides import Operand, dense_without_overlap, kept_strides, result_strides
 
 
@@ -17,7 +15,7 @@ def operand(tensor: torch.Tensor) -> Operand:
     return Operand(tensor.shape, tensor.stride())
 
 
-def of_lists(args: tuple[Any, ...], out: Any, maker: FakeMaker) -> Any:
+def of_lists(args: Sequence[Any], out: Any) -> Any:
     """Returns the results of an operator over lists of tensors.
 
     Where the tensors of each place have one layout, one kernel makes all results, which are like
@@ -32,11 +30,7 @@ def of_lists(args: tuple[Any, ...], out: Any, maker: FakeMaker) -> Any:
         return out  # norms, say
     alike = all(map(_are_alike, places))
     return [
-        moved(
-            one,
-            kept_strides(*operands[0]) if alike else result_strides(one.shape, operands),
-            maker,
-        )
+        restrided(one, kept_strides(*operands[0]) if alike else result_strides(one.shape, operands))
         for one, operands in zip(out, places, strict=True)
     ]
 
@@ -50,9 +44,8 @@ def _are_alike(operands: Sequence[Operand]) -> bool:
     return same and all(dense_without_overlap(*operand) for operand in operands)
 
 
-def moved(out: Any, strides: tuple[int, ...] | None, maker: FakeMaker) -> Any:
-    """Returns a result with other strides."""
+def restrided(out: Any, strides: tuple[int, ...] | None) -> Any:
+    """Returns a result without data with other strides."""
     if strides is None or strides == out.stride() or out.is_conj() or out.is_neg():
         return out
-    elem = torch.empty_strided(out.shape, strides, dtype=out.dtype, device=META)
-    return maker.make(elem, out._fake_device)
+    return torch.empty_strided(out.shape, strides, dtype=out.dtype, device="meta")

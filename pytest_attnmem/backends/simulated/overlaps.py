@@ -58,7 +58,7 @@ def check_of_writes(func: Any) -> Check | None:
         return _check_list if name.endswith("_") and name != "aten::_foreach_zero_" else None
     if name in _REFUSED_LATE:
         return _check_late
-    if name.endswith("_") and (name in _REFUSED or (pointwise and name not in _ALLOWED)):
+    if schema.is_mutable and (name in _REFUSED or (pointwise and name not in _ALLOWED)):
         return _check_copy if name == _COPY else _check_in_place
     return None
 
@@ -118,9 +118,20 @@ def _check_read(written: Any, read: Iterable[Any]) -> None:
     for tensor in read:
         if not isinstance(tensor, torch.Tensor) or tensor is written:
             continue
-        storage = storage or written.untyped_storage()._cdata
-        if tensor.untyped_storage()._cdata == storage and _overlap_partly(written, tensor):
+        storage = storage or _storage(written)
+        if _storage(tensor) == storage and _overlap_partly(written, tensor):
             raise RuntimeError(_REFUSAL.format(_PARTLY))
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    """Returns what tells a storage from others.
+
+    The Python object of a storage would be an owner of it, and autograd writes only into storages
+    that have one.
+    """
+    if tensor.is_cuda and type(tensor).__torch_dispatch__ is torch.Tensor.__torch_dispatch__:
+        return tensor.data_ptr() - int(tensor.storage_offset()) * tensor.element_size()
+    return int(tensor.untyped_storage()._cdata)
 
 
 def _overlap_partly(written: Any, read: Any) -> bool:
@@ -147,7 +158,7 @@ def _is_same(first: Any, second: Any) -> bool:
     """Returns True if two tensors are the same view of a storage."""
     return (
         isinstance(second, torch.Tensor)
-        and first.untyped_storage()._cdata == second.untyped_storage()._cdata
+        and _storage(first) == _storage(second)
         and first.storage_offset() == second.storage_offset()
         and first.shape == second.shape
         and first.stride() == second.stride()

@@ -3,24 +3,9 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, Final
+from typing import Any
 
 import torch
-
-from .fake_tensor import CPU, IMPLICIT_CUDA, SimulatedTensor
-from .moves import NAMES
-from .transforms import unwrapped
-
-_TO = torch.Tensor.to
-#: PyTorch's factories that may be asked for pinned memory, by their owners.
-_FACTORIES: Final = (
-    *((torch, name) for name in ("empty", "zeros", "ones", "full", "arange", "eye", "tensor")),
-    *((torch, name) for name in ("rand", "randn", "randint", "empty_strided", "linspace")),
-    *((torch, f"{name}_like") for name in ("empty", "zeros", "ones", "full", "rand", "randn")),
-    *((torch.Tensor, f"new_{name}") for name in ("empty", "zeros", "ones", "full")),
-)
 
 
 class PinnedMemory:
@@ -29,63 +14,25 @@ class PinnedMemory:
     def __init__(self) -> None:
         self._storages = weakref.WeakValueDictionary[int, torch.UntypedStorage]()
 
-    def pin(self, tensor: Any, *_: Any, **__: Any) -> Any:
-        """Runs ``Tensor.pin_memory``, whose copy has a history.
+    def patches(self) -> dict[tuple[Any, str], Any]:
+        """Returns the methods of tensors, by owner and name."""
 
-        Raises:
-            RuntimeError: the tensor is on the device.
-        """
-        if type(tensor) is SimulatedTensor and tensor.fake_device is IMPLICIT_CUDA:
-            return self.noted(_TO(tensor, CPU))
-        if tensor.is_cuda:
-            kind = f"torch.cuda.{NAMES[tensor.dtype]}Tensor"
-            raise RuntimeError(f"cannot pin '{kind}' only dense CPU tensors can be pinned")
-        return tensor if self.is_pinned(tensor) else self.noted(tensor.clone())
+        def pin_memory(tensor: torch.Tensor, device: Any = None) -> torch.Tensor:
+            if not tensor.is_cpu:
+                kind = tensor.type()
+                raise RuntimeError(f"cannot pin '{kind}' only dense CPU tensors can be pinned")
+            if is_pinned(tensor):
+                return tensor
+            made = tensor.clone()
+            storage = made.untyped_storage()
+            if storage.nbytes():
+                self._storages[storage._cdata] = storage
+            return made
 
-    def is_pinned(self, tensor: Any, *_: Any, **__: Any) -> bool:
-        """Runs ``Tensor.is_pinned``."""
-        return self.holds(unwrapped(tensor).untyped_storage())
+        def is_pinned(tensor: torch.Tensor, device: Any = None) -> bool:
+            return tensor.is_cpu and tensor.untyped_storage()._cdata in self._storages
 
-    def holds(self, storage: torch.UntypedStorage) -> bool:
-        """Returns True for a pinned storage."""
-        return storage._cdata in self._storages
-
-    def noted(self, tensor: Any) -> Any:
-        """Returns the tensor, whose memory is pinned.
-
-        Raises:
-            RuntimeError: the tensor is on the device.
-        """
-        inner = unwrapped(tensor)
-        if inner.is_cuda:
-            raise RuntimeError("Only dense CPU tensors can be pinned")
-        self.note(inner.untyped_storage())
-        return tensor
-
-    def note(self, storage: torch.UntypedStorage) -> None:
-        """Notes that a storage is pinned, if it has memory."""
-        if storage.nbytes():
-            self._storages[storage._cdata] = storage
-
-    def outside_windows(self, patches: dict[tuple[Any, str], Any]) -> dict[tuple[Any, str], Any]:
-        """Returns the patches, by owner and name, around those that are there already."""
         return {
-            **patches,
-            (torch.Tensor, "pin_memory"): self._method(self.pin),
-            (torch.Tensor, "is_pinned"): self._method(self.is_pinned),
-            **{
-                (owner, name): self._factory(patches.get((owner, name), getattr(owner, name)))
-                for owner, name in _FACTORIES
-            },
+            (torch.Tensor, "pin_memory"): pin_memory,
+            (torch.Tensor, "is_pinned"): is_pinned,
         }
-
-    def _method(self, run: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda tensor, *args, **kwargs: run(tensor, *args, **kwargs)
-
-    def _factory(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(original)
-        def make(*args: Any, pin_memory: bool = False, **kwargs: Any) -> Any:
-            made = original(*args, **kwargs)
-            return self.noted(made) if pin_memory else made
-
-        return make

@@ -1,16 +1,12 @@
-"""Replacements for recurrent networks, by whether cuDNN or PyTorch's own cells compute them."""
+"""Whether cuDNN computes a recurrent network, whose scratch is known on a GPU alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Final
 
 import torch
 
-from .op_kinds import in_cpp
-from .recurrent import CELLS, NETWORKS
-from .transforms import is_transformed, unknown_inside
 from .unknown_scratch import UnknownScratch
 
 #: The dtypes that cuDNN takes; bfloat16 only of some devices and versions.
@@ -19,30 +15,6 @@ BY_CUDNN: Final = (
     "cuDNN's recurrent network takes scratch that is known on a GPU alone; PyTorch's own can be had"
     " with torch.backends.cudnn.flags(enabled=False)"
 )
-
-
-def recurrent_ops(unknown: UnknownScratch) -> dict[Any, Callable[..., Any]]:
-    """Returns the replacements by operator; ``unknown`` learns of calls without a model."""
-
-    def network(op: Any, run: Callable[..., Any], x: Any, *rest: Any) -> Any:
-        if is_for_cudnn(x):
-            unknown.explain(BY_CUDNN)
-        return modelled(op, run, x, *rest)
-
-    def modelled(op: Any, run: Callable[..., Any], *args: Any) -> Any:
-        out = run(*args)
-        if out is not NotImplemented:
-            if is_transformed():
-                unknown.mark(unknown_inside(op))
-            return out
-        made = in_cpp(op, *args)
-        unknown.mark(str(op))
-        return made
-
-    return {
-        **{op: partial(network, op, run) for op, run in NETWORKS.items()},
-        **{op: partial(modelled, op, run) for op, run in CELLS.items()},
-    }
 
 
 def weight_patches(unknown: UnknownScratch) -> dict[tuple[Any, str], Callable[..., Any]]:

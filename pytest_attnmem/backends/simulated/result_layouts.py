@@ -17,10 +17,8 @@ from torch._prims_common import suggest_memory_format
 from torch.utils._mode_utils import no_dispatch
 
 from ...values.notes import leaves
-from .fake_maker import FakeMaker
-from .fake_tensor import META, SimulatedTensor
 from .index_tensors import MASKS
-from .list_layouts import moved, of_lists, operand
+from .list_layouts import of_lists, operand, restrided
 from .scratch.strides import (
     NUMBER,
     Operand,
@@ -112,7 +110,7 @@ def _like_first(_func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape | No
 def _suggested(_func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape:
     """Returns the strides of an image in the format that the first tensor's strides suggest."""
     layout = suggest_memory_format(args[0])
-    return torch.empty(shape, device=META, memory_format=layout).stride()
+    return torch.empty(shape, device="meta", memory_format=layout).stride()
 
 
 def _rotated(_func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape:
@@ -230,12 +228,12 @@ def _rule(func: Any) -> _Rule | None:
     return found
 
 
-def settle_target(func: Any, args: tuple[Any, ...], target: Any, before: Any) -> None:
+def settle_target(func: Any, args: Sequence[Any], target: Any, before: Any) -> None:
     """Gives a target that an operator resized, of another shape ``before``, its strides."""
-    if type(target) is not SimulatedTensor or target.shape == before or _are_symbolic((target,)):
+    if not isinstance(target, torch.Tensor) or target.shape == before or _are_symbolic((target,)):
         return
     rule = _rule_of_target(func)
-    strides = rule and rule(func, args, tuple(target.shape))
+    strides = rule and rule(func, tuple(args), tuple(target.shape))
     if strides and strides != target.stride():
         with no_dispatch():
             target.as_strided_(target.shape, strides, target.storage_offset())
@@ -254,36 +252,35 @@ def _rule_of_target(func: Any) -> _Rule | None:
     return _pointwise if rule is _like_first else rule
 
 
-def laid_out(
-    func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], out: Any, maker: FakeMaker
-) -> Any:
-    """Returns the results of an operator with the strides that CUDA's kernels give them."""
+def laid_out(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any], out: Any) -> Any:
+    """Returns tensors without data with the strides that CUDA's kernels give them."""
+    args = tuple(args)
     if func.is_view or func._schema.is_mutable:
         return out
-    rule, tensors = _rule(func), (out, *args)
+    rule, tensors = _rule(func), [*_tensors((out, *args))]
     if _are_symbolic(tensors) or not (rule in _ALWAYS or _have_free_strides(tensors)):
         return out
     if func._schema.name.startswith("aten::_foreach_"):
-        return of_lists(args, out, maker)
+        return of_lists(args, out)
     if rule is None or kwargs.get("memory_format") not in (None, torch.preserve_format):
         return out
 
     def settled(one: Any) -> Any:
-        if type(one) is not SimulatedTensor or not one.dim() or any(one is arg for arg in args):
+        if type(one) is not torch.Tensor or not one.dim() or any(one is arg for arg in args):
             return one
-        return moved(one, rule(func, args, tuple(one.shape)), maker)
+        return restrided(one, rule(func, args, tuple(one.shape)))
 
     return tuple(map(settled, out)) if isinstance(out, tuple) else settled(out)
 
 
-def _have_free_strides(values: Sequence[Any]) -> bool:
+def _have_free_strides(tensors: Sequence[Any]) -> bool:
     """Returns True if a tensor has a dimension of one element or none."""
-    return any(0 in tensor.shape or 1 in tensor.shape for tensor in _simulated(values))
+    return any(0 in tensor.shape or 1 in tensor.shape for tensor in tensors)
 
 
-def _are_symbolic(values: Sequence[Any]) -> bool:
-    return any(type(size) is not int for tensor in _simulated(values) for size in tensor.shape)
+def _are_symbolic(tensors: Sequence[Any]) -> bool:
+    return any(type(size) is not int for tensor in tensors for size in tensor.shape)
 
 
-def _simulated(values: Sequence[Any]) -> Iterator[Any]:
-    return (value for value in leaves(values) if type(value) is SimulatedTensor)
+def _tensors(values: Sequence[Any]) -> Iterator[torch.Tensor]:
+    return (value for value in leaves(values) if type(value) is torch.Tensor)

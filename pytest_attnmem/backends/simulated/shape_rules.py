@@ -85,6 +85,17 @@ def _most_frequent(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, A
     return x.new_empty(shape), x.new_empty(shape, dtype=torch.int64)
 
 
+def _most_frequent_into(
+    x: Any, dim: int = -1, keepdim: bool = False, *, values: Any, indices: Any
+) -> tuple[Any, Any]:
+    shape = _most_frequent(x, dim, keepdim)[0].shape
+    return values.resize_(shape), indices.resize_(shape)
+
+
+def _written(*_: Any, **__: Any) -> None:
+    """Returns nothing: the results are given, in their sizes."""
+
+
 def _batch_norm_backward(
     _grad: Any,
     x: Any,
@@ -189,6 +200,16 @@ SHAPES: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
     {
         _aten.geqrf.default: _factored,
         _aten.mode.default: _most_frequent,
+        _aten.mode.values: _most_frequent_into,
+        **{
+            getattr(_aten, f"_fused_{name}_").tensor_lr: _written
+            for name in ("adam", "adamw", "sgd", "adagrad")
+        },
+        _aten._fused_sgd_.default: _written,
+        _aten._fused_adagrad_.default: _written,
+        _aten._cummax_helper.default: _written,
+        _aten._cummin_helper.default: _written,
+        _aten._logcumsumexp.out: lambda x, _, *, out: out.resize_(x.shape),
         _aten.nonzero_static.default: _places,
         _aten.glu_jvp.default: lambda glu, *_: torch.empty_like(glu),
         _aten._scaled_dot_product_cudnn_attention.default: _cudnn_attention,

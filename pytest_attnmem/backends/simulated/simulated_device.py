@@ -6,6 +6,7 @@ This module does not import torch: the caller describes each tensor.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
@@ -98,6 +99,16 @@ class Device:
         self._window_peaks = dict.fromkeys(_KINDS, 0)  # since the window began
         self._program_peaks = dict.fromkeys(_KINDS, 0)  # since the program reset its peaks
         self.begin()
+
+    @contextmanager
+    def unlimited(self) -> Iterator[None]:
+        """Lets the body use any number of bytes."""
+        self.allocator.extend(_UNLIMITED)
+        try:
+            yield
+        finally:
+            self.empty_cache()
+            self.allocator.extend(-_UNLIMITED)
 
     # Allocations
 

@@ -1,300 +1,257 @@
-"""A simulated device, and the context in which programs run on it."""
+"""One simulated device: its memory, its values, and the windows in which programs use it."""
 
 from __future__ import annotations
 
 import os
-import warnings
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from functools import partial
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
-from torch.utils._mode_utils import no_dispatch
 
-from ...allocator import AllocatorSettings
-from ...errors import CannotSimulate, UnknownValue
+from ...allocator import AllocationError, settings_from
+from ...errors import CannotCompute, CannotSimulate, UnknownValue
 from ...measurement.protocol import Interval
 from ...profiles import DeviceProfile
 from ...torch_releases import minor_version
-from ..tensor_subclasses import construct_past_modes
 from ..tracing.tensor_origin import Origins
-from . import dlpack, saving, torch_distributed, triton_driver
-from .autocast import Autocast
-from .blas_settings import BlasSettings
-from .child_processes import below_function_modes, in_children
+from . import torch_distributed
+from .allocation_lines import LineFinder
 from .collectives import Collectives
-from .composite_ops import CompositeOps
+from .compiled_code import CompiledCode
+from .cuda_functions import CudaFunctions
 from .cudnn_plans import CudnnPlans
-from .fake_converter import FakeConverter
-from .fake_mode import SimulatedFakeMode
-from .function_mode import SimulatedFunctionMode
-from .known_calls import known_calls
-from .memory_addresses import MemoryAddresses
-from .observer import DispatchedOp
-from .op_plan import Planner
-from .outside import Outside
-from .patches import patched_torch
+from .known_calls import KnownCalls
+from .op_plan import AllocationPlan, Planner
+from .out_of_memory import out_of_memory
+from .outside_tensors import OutsideTensors
+from .patched import patched
 from .placement import Placement
-from .program_errors import ProgramErrors, at
-from .program_threads import ProgramThreads
-from .saving import Saving
+from .planned_memory import PlannedMemory
+from .process import ProcessDevice
+from .program_errors import ProgramErrors
+from .recurrent_ops import weight_patches
 from .simulated_device import Device
-from .storage_lifetimes import StorageLifetimes
-from .storage_methods import StorageMethods
-from .torch_cuda import TorchCuda
-from .unsimulated import Unsimulated
+from .storage_methods import storage_methods
+from .storages import DeviceStorage
+from .unknown_scratch import UnknownScratch
 from .workspaces import workspaces
-from .wrapped_tensors import show_devices
 
 
-class Simulation:
-    """Runs programs on fakes and records the memory of their storages on a simulated device."""
+class DeviceSimulation:
+    """Runs programs on the device of this process, with the memory of one profile.
 
-    def __init__(self, profile: DeviceProfile, settings: AllocatorSettings, plan: Planner) -> None:
-        version = minor_version(torch.__version__)
-        self._workspaces = partial(workspaces, profile, version, os.environ)
-        self.device = Device(profile, settings, version, self._workspaces())
+    The heap stays between windows, as that of a process does.
+    """
+
+    def __init__(self, profile: DeviceProfile, process: ProcessDevice, planner: Planner) -> None:
+        self.profile = profile
+        self.version = version = minor_version(torch.__version__)
+        self.plan = planner
+        self.calls = KnownCalls()
+        self._is_primed = False
+        """True if the libraries have their workspaces."""
+        self._thread = 0
+        """The thread of the window."""
+        self.inside = False
+        """True in a window, where the program that is measured runs."""
+        self.made_outside = False
+        """True once code outside windows has made a tensor of the device."""
+        self.is_shown = False
+        """True while a session shows the device to all its code."""
+        running: Any = getattr(process.operators, "current", None)
+        if not (process.operators.is_shown or (running is not None and running.inside)):
+            process.operators.current = self
+        self.unknown, self.errors = UnknownScratch(), ProgramErrors()
+        self.lines = LineFinder()
+        self.learn: Callable[[Sequence[Any], Any], None] | None = None
+        """Learns of each operator that ran, in a traced run."""
+        self._process = process
         self._cudnn = CudnnPlans(profile, version, os.environ)
-        self._storages = storages = StorageLifetimes(self.device, plan, self._cudnn.workspace)
-        self.block_of, self.after_new = storages.block_of, storages.after_new
-        self.mark_unknown, self.record_stream = storages.mark_unknown, storages.record_stream
-        self._composite_ops = CompositeOps(profile, self._storages.unknown)
-        self._errors, self._saving, self._autocast = ProgramErrors(), Saving(), Autocast()
-        errors = self._errors
-        self.raised, self.assumed, self.refused = errors.raised, errors.assumed, errors.record
-        self._collectives = Collectives(self.assumed)
-        self._fake_mode = SimulatedFakeMode(
-            self,
-            {**self._composite_ops.replacements(), **self._collectives.replacements()},
-            known_calls(profile, version, plan),
-        )
-        self.values = self._fake_mode.values
-        self._collectives.follow(self.values.tape, self._fake_mode.unobserved)
-        self._composite_ops.fake_mode = self._fake_mode
-        self._converter = FakeConverter(self._fake_mode, self._storages.add_input, self.values)
-        self._function_mode = SimulatedFunctionMode(self._fake_mode, self._converter, storages)
-        self._addresses = MemoryAddresses(storages, self.values)
-        self._storage_methods = StorageMethods(
-            self._fake_mode, storages, self.values, self._addresses
-        )
-        numbers = self.values.storages.numbers
-        self._torch_cuda = TorchCuda(self.device, numbers.default, self.refused)
-        self._blas_settings = BlasSettings(self._workspaces())
-        self._depth, self.traced = 0, False
-        self.placement = Placement(self._fake_mode, self._errors.record)
-        self.mixed_devices_error = self.placement.mixed
-        self.device_named = self.placement.device_named
-        self._unsimulated = Unsimulated(self._errors, self.placement)
-        self._threads = ProgramThreads(self._fake_mode, self._function_mode, self.placement)
-        self._storages.planned.in_other_thread = self._threads.is_own
-        if not self._fake_mode.autograd_calls.is_warm:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of PyTorch's own imports
-                with self.active():
-                    self._fake_mode.autograd_calls.warm_up()
+        self.workspace_of_cudnn = self._cudnn.workspace
+        self._values, self.tape = process.values, process.tape
+        self._drawn = self._values.default.seed, self._values.default.offset
+        outside = OutsideTensors(process.maker, self.tape, self._new_input, self.errors.record)
+        self.placement = Placement(process.maker.device, self.errors.record, outside, self.read)
+        self._compiled = CompiledCode(self.errors.record, lambda: self.placement.named)
         torch_distributed.follow()
-        triton_driver.follow()
-        show_devices()
-        construct_past_modes()
-        self.restart()
-
-    def outside(self) -> Outside:
-        """Returns the device as a session's programs see it outside windows."""
-        outside = Outside(
-            self._fake_mode,
-            self._function_mode,
-            self._torch_cuda,
-            self._storage_methods.patches,
-            self._composite_ops.install,
+        self.device = Device(
+            profile, settings_from(os.environ), version, workspaces(profile, version, os.environ)
         )
-        self.join(outside)
-        return outside
+        self._planned = PlannedMemory(self.device, self.unknown)
+        self._planned.in_other_thread = self._in_other_thread
+        collectives = Collectives(self.errors.assumed, process.maker.is_here)
+        collectives.follow(self.tape, nullcontext)
+        self.collectives = collectives.replacements()
+        self._functions = CudaFunctions(self.device, self._values.default, self, process.maker)
 
-    def join(self, outside: Outside) -> None:
-        """Takes part in a session whose programs see that device outside windows."""
-        self.placement.join(outside)
-        self._converter.in_session = self._storages.outside = True
-        outside.programs.append((self.placement, self._converter))
+    def name_device(self) -> None:
+        """Takes the program for one that names the device: its other tensors are on the host."""
+        self.placement.named = True
 
-    @contextmanager
-    def active(self) -> Iterator[None]:
-        """Makes PyTorch use the simulated device for the body; nested calls change nothing."""
-        if self._depth:
-            self._depth += 1
-            try:
-                yield
-            finally:
-                self._depth -= 1
-            return
-        self._errors.clear()
-        outside = self.placement.outside
-        self._storages.readmit()
-        with ExitStack() as window:
-            if outside is not None:
-                window.enter_context(outside.left())
-            window.enter_context(
-                patched_torch(
-                    self._fake_mode,
-                    self._function_mode,
-                    self._torch_cuda,
-                    self._composite_ops,
-                    self._autocast,
-                    {**self._patches(), **in_children(partial(self._leave_in_child, window))},
-                )
-            )
-            self.placement.enter()
-            self._storages.outside, self._depth = False, 1
-            try:
-                yield
-            finally:
-                self._depth = 0
-                starts_again = bool(self.placement.starts_again)
-                self._unsimulated.end(starts_again or not self._fake_mode.device_named)
-                with torch._C.DisableTorchFunction(), no_dispatch():  # no memory of the device
-                    self.values.storages.numbers.leave(starts_again=starts_again)
-                self._storages.outside = outside is not None
-                self.placement.leave()
-                self._torch_cuda.restart()
+    @property
+    def is_active(self) -> bool:
+        """Returns True where programs may make tensors of the device."""
+        return self.inside or self.is_shown
 
-    def _leave_in_child(self, window: ExitStack) -> None:
-        """Ends the window in a process that the program started: it has no device."""
-        self._depth, self._storages.outside = 0, True
-        self.placement.leave()
-        if not self._threads.leave_in_child():
-            with below_function_modes(self._function_mode):
-                window.close()
+    # What operators ask of it
 
-    def _patches(self) -> dict[tuple[Any, str], Any]:
-        """Returns the patches that note what no simulation follows, by owner and name."""
-        return {
-            **self._unsimulated.patches(),
-            **self._threads.patches(),
-            **self._blas_settings.replacements(),
-            **self._storage_methods.patches(),
-            **saving.patches(),
-            **dlpack.patches(self._function_mode.to_fakes),
-            **self.values.patches(),
-            **torch_distributed.patches(),
-        }
+    def new_storage(self, nbytes: int, shape: tuple[int, ...], dtype: torch.dtype) -> DeviceStorage:
+        """Returns a storage without a block."""
+        return DeviceStorage(self.device, self._values.forget, nbytes, shape, dtype)
 
-    def prime(self) -> int:
-        """Allocates the workspaces of both threads' handles; returns their bytes."""
-        self._primed = True
-        self.device.workspaces = self._workspaces()  # a session may configure them meanwhile
-        before = self.device.statistics.allocated.current
-        self.device.prime()
-        self._storages.readmit()  # tensors of fixtures come after what the libraries took
-        return self.device.statistics.allocated.current - before
+    def _new_input(self, nbytes: int) -> DeviceStorage:
+        """Returns a storage that no window counts.
 
-    def restart(self, device_named: bool = False, unlimited: bool = False) -> None:
-        """Empties the device, as in a new process."""
-        self.placement.restart(device_named)
-        self._primed = False
-        self.device.workspaces = self._workspaces()
-        self.device.restart(unlimited)
-        self._storages.restart()
-        self._collectives.restart()
-        self._converter.clear()
+        Raises:
+            torch.OutOfMemoryError: it does not fit.
+        """
+        made = DeviceStorage(self.device, self._values.forget, nbytes, (nbytes,), torch.uint8)
+        try:
+            made.block = self.device.add_input(nbytes)
+        except AllocationError as error:
+            raise out_of_memory(error) from None
+        return made
 
-    def keep(self) -> None:
-        """Takes the tensors that a session's test left alive for inputs of later tests."""
-        if self.placement.outside is not None:
-            self.placement.outside.settle()
-            self._storages.keep(device_named=not self.placement.may_start_again)
-            self.device.keep_workspaces()
+    def allocate(self, func: Any, plan: AllocationPlan, fresh: Sequence[DeviceStorage]) -> None:
+        """Allocates the storages that an operator makes, and its scratch, and frees the scratch.
 
-    # The recorder
+        Raises:
+            torch.OutOfMemoryError: they do not fit.
+        """
+        if not self.inside and not any(
+            argument.type.isSubtypeOf(torch.TensorType.get()) for argument in func._schema.arguments
+        ):
+            self.made_outside = True  # an operator of tensors finds them there
+        try:
+            self._planned.allocate(plan, fresh, func, self.lines.caller(2))
+        except AllocationError as error:
+            raise out_of_memory(error) from None
 
-    def trace(self, origins: Origins | None) -> None:
-        """Searches for modules and roles of tensors too, or no longer."""
-        self._storages.lines.trace(origins)
-        self.traced = origins is not None
+    def resize(self, func: Any, storage: DeviceStorage, nbytes: int) -> None:
+        """Gives a storage a block of another size.
 
-    def start(self) -> None:
-        """Begins a window."""
-        if self.placement.starts_again:  # restore the state before the program ran
-            primed = self._primed
-            self.restart(device_named=True)
-            if primed:
-                self.prime()
-        self.device.begin()
-        self.device.recording = True
-        self._storages.unknown.clear()
-        self._errors.clear()
-        self._unsimulated.start()
-        self._threads.start()
-        self._blas_settings.begin()
+        Raises:
+            torch.OutOfMemoryError: it does not fit.
+        """
+        try:
+            storage.resize(nbytes, self.lines.caller(2), func)
+        except AllocationError as error:
+            raise out_of_memory(error) from None
 
-    def stop(self) -> Interval:
-        """Ends the window and returns its numbers."""
-        other_thread = self._threads.stop()
-        self.device.recording = False
-        return self.device.interval(self._problem() or other_thread)
+    def mark_unknown(self, op: str) -> None:
+        """Records an operator whose scratch no rule knows."""
+        self.unknown.mark(op)
 
-    def _problem(self) -> str | None:
-        if problem := self._unsimulated.problem():
-            return problem
-        if self._errors.first:
-            return self._errors.first
-        return self._storages.unknown.problem or self._blas_settings.problem
+    def explain_unknown(self, why: str) -> None:
+        """Records why the scratch of a call is unknown whose operator has a rule."""
+        self.unknown.explain(why)
 
-    # The observer of the fake mode
+    def refuse(self, why: str) -> CannotSimulate:
+        """Records why the window's numbers are not enforced, and returns the error to raise."""
+        return self.errors.record(why)
 
-    def after_op(self, op: DispatchedOp) -> None:
-        """Counts the memory of an operator that ran."""
-        if self._storages.outside and op.func._schema.is_mutable:
-            call = f"{op.func}, which writes into a tensor of the CPU,"
-            self._converter.write_to_host(op, partial(self.value, call=call))
-        self._storages.after_op(op)
-        if self.traced:
-            self._storages.lines.note()
-            self._storages.learn_roles(op)
-
-    def to_fake(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Returns the fake of a tensor that reached an operator past the function mode."""
-        if self._storages.outside:
-            return self._converter.to_host_fake(tensor)  # type: ignore[no-any-return]
-        if tensor.requires_grad:
-            named = f"{list(tensor.shape)} {str(tensor.dtype).removeprefix('torch.')}"
-            raise self._errors.record(
-                f"a tensor {named} from outside the window, which requires a gradient, reached an"
-                f" operator of C++ code{at()}; make it inside"
-            )
-        return self._converter.to_fake(tensor)  # type: ignore[no-any-return]
-
-    def value(self, tensor: torch.Tensor, call: str, *, shared: bool = False) -> torch.Tensor:
-        """Returns the values of a tensor that the program reads by ``call``, on the host.
-
-        If ``shared``, it is the tensor's memory, which the program may write; else not to change.
+    def read(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Returns the values of a tensor, on the host; they must not be changed.
 
         Raises:
             CannotSimulate: nobody can know them.
         """
+        if assumption := self.tape.assumption(tensor):
+            self.errors.assumed(assumption)
         try:
-            if shared:
-                self.values.give_away(tensor)
-            return self.values.value(tensor)
-        except UnknownValue as error:
-            raise self.no_data_error(call, str(error)) from None
+            return self.tape.value(tensor)
+        except (CannotCompute, UnknownValue) as error:
+            why = str(error)
+        raise self.errors.unknown_values(why)
 
-    def address(self, tensor: torch.Tensor) -> int:
-        """Returns the address of a tensor's first element: that of its block on the device."""
+    def _in_other_thread(self) -> bool:
+        """Returns True in a thread that a program started; its handles are its own."""
+        return self.inside and threading.get_ident() != self._thread
+
+    # Windows
+
+    @contextmanager
+    def active(self) -> Iterator[None]:
+        """Has programs find this device in the body; nested calls change nothing."""
+        if self.inside:
+            yield
+            return
+        operators = self._process.operators
+        before, operators.current = operators.current, self
+        self.errors.clear()
+        # A session has PyTorch keep workspaces once it begins, by the environment.
+        self.device.workspaces = workspaces(self.profile, self.version, os.environ)
+        if self.placement.starts_again:  # what its first run left is on no device
+            self.device.restart()
+            if self._is_primed:
+                self.prime()
+        self._draw_as_before(again=bool(self.placement.starts_again))
+        self.placement.begin()
+        self.inside, self._thread = True, threading.get_ident()
         try:
-            return self._addresses.of_tensor(tensor)
-        except UnknownValue as error:
-            raise self.no_data_error("Tensor.data_ptr", str(error)) from None
+            with patched(self.patches()), self._process.running():
+                self._functions.hear_seeds()
+                with self.placement.entered():
+                    yield
+        finally:
+            self.inside = False
+            operators.current = before
 
-    def reduced(self, tensor: torch.Tensor, protocol: int) -> Any:
-        """Returns what ``pickle`` writes of a tensor: the values, and the device.
+    def _draw_as_before(self, *, again: bool) -> None:
+        """Keeps the state of the default generator; a program that starts again finds it."""
+        state = self._values.default
+        if again:
+            state.seed, state.offset = self._drawn
+        self._drawn = state.seed, state.offset
 
-        Raises:
-            CannotSimulate: nobody can know the values.
-        """
-        with self._fake_mode.in_turn():  # ``pickle`` comes here past the function mode
-            values = self.value(tensor, "pickling a tensor, as torch.save does,")
-            return self._saving.reduced(tensor, values, self.values.writer(tensor), protocol)
+    def patches(self) -> dict[tuple[Any, str], Any]:
+        """Returns what stands in PyTorch's place where programs see the device, by name."""
+        return {
+            **self._functions.patches(),
+            **storage_methods(self._process.operators),
+            **torch_distributed.patches(),
+            **weight_patches(self.unknown),
+            **self._compiled.patches(),
+            **self._process.pinned.patches(),
+        }
 
-    def no_data_error(self, call: str = "", why: str = "") -> CannotSimulate:
-        """Returns the error for a program that reads values which are not known."""
-        return self._errors.unknown_values(call, self._fake_mode.current_call[0], why)
+    def trace(self, origins: Origins | None) -> None:
+        """Searches for modules and roles of tensors too, or no longer."""
+        self.lines.trace(origins)
+
+    def start(self) -> None:
+        """Begins a window."""
+        self.device.begin()
+        self.device.recording = True
+        self.unknown.clear()
+        self.errors.clear()
+        self._compiled.clear()
+
+    def stop(self) -> Interval:
+        """Ends the window and returns its numbers."""
+        self.device.recording = False
+        problem = self.errors.first or self.unknown.problem or self._compiled.problem
+        return self.device.interval(problem)
+
+    def prime(self) -> int:
+        """Allocates the workspaces that a small product leaves behind; returns their bytes."""
+        self._is_primed = True
+        before = self.device.statistics.requested.current
+        self.device.prime()
+        return self.device.statistics.requested.current - before
+
+    def restart(self) -> None:
+        """Empties the device, as in a new process; a tensor that is still alive frees nothing."""
+        self.device.restart()
+        self._is_primed = False
+        self.unknown.clear()
+        self.errors.clear()
+        self.placement.restart()
+        self._values.default.__init__()  # type: ignore[misc]
+
+    @property
+    def offset(self) -> int:
+        """Returns the numbers that the device's default generator has drawn since its seed."""
+        return self._values.default.offset

@@ -10,15 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import torch
-from torch.utils._python_dispatch import _get_current_dispatch_mode
 
 from .deterministic_ops import algorithms
-
-if TYPE_CHECKING:
-    from .fake_mode import SimulatedFakeMode
 
 _aten = torch.ops.aten
 _SUMS: Final = ("sum", "mean")
@@ -26,35 +22,22 @@ _SUMS: Final = ("sum", "mean")
 
 def _run(op: Any, functional: Any, change: Callable[..., None], *args: Any, **kwargs: Any) -> Any:
     """Runs an operator; returns NotImplemented for a call that a rule of ``scratch`` plans."""
-    mode: Any = _get_current_dispatch_mode()  # the fake mode, which calls this function
     on_host = any(isinstance(x, torch.Tensor) and x.device.type == "cpu" for x in args)
     reduces = op in (_aten.scatter_reduce.two, _aten.scatter_reduce_.two)
-    if not (algorithms() and mode.is_observed) or on_host or (reduces and args[4] not in _SUMS):
+    if not algorithms() or on_host or (reduces and args[4] not in _SUMS):
         return NotImplemented
-    _check(mode, op, functional, args, kwargs)
-    out = args[0] if op is not functional else _result(mode, op, args[0])
+    functional(*map(_without_data, args), **kwargs)  # for the checks that no step below makes
+    x = out = args[0]
+    if op is functional:
+        out = torch.empty(x.shape, dtype=x.dtype, device=x.device).copy_(x)
     change(out, args[1] % max(out.dim(), 1), *args[2:], **kwargs)
     return out
 
 
-def _check(
-    mode: SimulatedFakeMode, op: Any, functional: Any, args: tuple[Any, ...], kwargs: Any
-) -> None:
-    """Makes the checks of a call that no step below makes."""
-    facts = mode.known_ops.of(op)
-    for check in facts.checks:
-        check(args, kwargs, mode.observer.refused)
-    if facts.refusals is not None:
-        facts.refusals.check(args, kwargs, mode.observer.refused)
-    with mode.unobserved():
-        functional(*args, **kwargs)
-
-
-def _result(mode: SimulatedFakeMode, op: Any, x: Any) -> Any:
-    """Returns a copy of ``x``; a view of it if autograd works in place on plain tensors."""
-    if mode.avoids(op) or mode.autograd_calls.is_in_place(op):
-        return _aten.alias.default(x)
-    return torch.empty(x.shape, dtype=x.dtype, device=x.device).copy_(x)
+def _without_data(arg: Any) -> Any:
+    if not isinstance(arg, torch.Tensor):
+        return arg
+    return torch.empty_strided(arg.shape, arg.stride(), dtype=arg.dtype, device="meta")
 
 
 def _check_dims(out: Any) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import torch
 
-from .fake_tensor import CPU, CUDA
+CPU: Final = torch.device("cpu")
+CUDA: Final = torch.device("cuda", 0)
 
 
 class Streams(Protocol):

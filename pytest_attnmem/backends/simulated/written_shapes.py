@@ -20,7 +20,9 @@ _UNTAGGED: Final = frozenset(
 def writes_pointwise(func: Any) -> bool:
     """Returns True for a pointwise operator in place that reads other tensors."""
     schema = getattr(func, "_schema", None)
-    if schema is None or not schema.name.startswith("aten::") or not schema.name.endswith("_"):
+    if schema is None or not schema.name.startswith("aten::") or not schema.is_mutable:
+        return False
+    if any(argument.is_out for argument in schema.arguments):
         return False
     if torch.Tag.pointwise not in func.tags and schema.name not in _UNTAGGED:
         return False

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from replays import emptied
 
 from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
@@ -35,7 +36,7 @@ def backends():
         key = (profile, are_kept(minor_version(torch.__version__)))
         if key not in opened:
             opened[key] = open_backend(f"simulated:{profile}")
-        opened[key].forget()
+        emptied(opened[key])
         return opened[key]
 
     return backend
@@ -47,7 +48,7 @@ def run(backends):
 
     def measured(fn, profile="A100-80GB", primed=True):
         backend = backends(profile)
-        backend.forget(primed=primed)
+        emptied(backend, primed=primed)
         measurement, _ = PrimedBackend(backend, 0).run(fn)
         return measurement
 

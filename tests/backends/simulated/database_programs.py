@@ -20,45 +20,6 @@ def program(function):
     return function
 
 
-#: Programs that the simulation does not answer, by the reason that it reports.
-REFUSED = {
-    "no model of aten.batch_norm.default under torch.func; use backend='null' or 'cuda'": (
-        lambda: torch.func.grad(lambda x: F.batch_norm(x, None, None, training=True).sum())(
-            made(4, 3, 5)
-        )
-    ),
-    "no model of aten.dropout.default under torch.func; use backend='null' or 'cuda'": (
-        lambda: torch.func.grad(lambda x: attended(x).sum())(made(3, 2, 4))
-    ),
-    "no model of aten.scaled_dot_product_attention.default under torch.func; use backend='null' or"
-    " 'cuda'": lambda: torch.vmap(masked)(made(2, 2, 4, 8, 16, dtype=torch.float16)),
-    "no model of the forward-mode gradient of aten.cudnn_batch_norm.default; use backend='null' or"
-    " 'cuda'": lambda: normalized_duals(),
-    "a tensor [5] that is made of numbers at database_programs.py:{}, inside a transform, is"
-    " not counted; give it a tensor of the device": lambda: torch.func.grad(times)(made(4, 5)),
-}
-
-
-def attended(x):
-    layer = torch.nn.MultiheadAttention(4, 2, dropout=0.5, device="cuda")
-    return layer(x, x, x)[0]
-
-
-def masked(x):
-    return F.scaled_dot_product_attention(
-        x, x, x, torch.ones(8, 8, dtype=torch.bool, device="cuda")
-    )
-
-
-def normalized_duals():
-    with forward_ad.dual_level():
-        F.batch_norm(dual(4, 3, 5, 5), made(3), made(3), made(3), made(3))
-
-
-def times(x):
-    return (x * torch.empty(5, device="meta")).sum()
-
-
 def dual(*shape):
     return forward_ad.make_dual(made(*shape), made(*shape))
 

@@ -62,10 +62,3 @@ for name, function in {
     "gradient of slogdet": lambda matrix: torch.linalg.slogdet(matrix)[1],
 }.items():
     PROGRAMS[name] = partial(gradients, function)
-
-
-#: Gradients that the simulation does not answer.
-REFUSED = {
-    "linalg_cholesky_ex": torch.linalg.cholesky,
-    "linalg_lu_factor_ex": lambda matrix: _factors(matrix)[0],
-}

@@ -9,7 +9,6 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 PROGRAMS = {}
 #: Calls whose formulas for plain tensors work in place where nobody knows, by their operators.
-REFUSED = {}
 
 
 def program(function):
@@ -191,31 +190,3 @@ def dual_numbers_with_gradients():
         dual = forward_ad.make_dual(x, made(64, 64))
         tangent = forward_ad.unpack_dual((dual.exp() * dual).sum()).tangent
         tangent.backward()
-
-
-def refused(op):
-    def add(function):
-        REFUSED[op] = function
-        return function
-
-    return add
-
-
-def with_dual(function, *shape):
-    with forward_ad.dual_level():
-        function(forward_ad.make_dual(made(*shape), made(*shape)))
-
-
-@refused("aten.native_layer_norm.default")
-def layer_norm_of_a_dual():
-    with_dual(lambda x: F.layer_norm(x, (64,)), 5, 64)
-
-
-@refused("aten.linalg_vector_norm.default")
-def norm_of_a_dual():
-    with_dual(lambda x: torch.linalg.vector_norm(x, 3), 5, 64)
-
-
-@refused("aten.prod.default")
-def product_of_a_dual():
-    with_dual(torch.prod, 64)

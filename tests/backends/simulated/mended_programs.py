@@ -437,22 +437,6 @@ def targets_without_elements_again():
             kept += function(x, 1, out=targets)
 
 
-#: Programs with a step that the simulation does not answer, and the reason that it reports.
-REFUSED = {
-    "aten.gru_cell.default under torch.func": lambda: torch.func.vjp(
-        torch.nn.GRUCell(8, 16, device="cuda"), made(5, 8)
-    ),
-    "aten.dropout.default under torch.func": lambda: torch.func.vjp(F.dropout, made(4, 16)),
-    "aten.gather_backward.default under torch.func": lambda: torch.func.grad(
-        lambda x: x.gather(1, indices(4, 2)).sum()
-    )(made(4, 16)),
-    "aten._scaled_dot_product_flash_attention.default": lambda: F.scaled_dot_product_attention(
-        made(1, 1, 64, 32, dtype=torch.half).expand(1, 4, 64, 32),
-        *[made(1, 4, 64, 32, dtype=torch.half)] * 2,
-    ),
-}
-
-
 @program
 def images_normalized_by_cudnn_in_evaluation():
     """cuDNN takes no workspace there; the backward pass is PyTorch's own."""

@@ -6,10 +6,6 @@ import torch
 from pytest_attnmem.errors import CannotSimulate
 
 REFUSED = {
-    "memory_stats()['segment.all.allocated']": lambda: torch.cuda.memory_stats()[
-        "segment.all.allocated"
-    ],
-    "memory_stats()['active.all.peak']": lambda: torch.cuda.memory_stats().get("active.all.peak"),
     "host_memory_stats": lambda: torch.cuda.host_memory_stats(),
     "memory._snapshot": lambda: torch.cuda.memory_snapshot(),
     "memory._record_memory_history": lambda: torch.cuda.memory._record_memory_history(),
@@ -17,7 +13,6 @@ REFUSED = {
     "set_sync_debug_mode": lambda: torch.cuda.set_sync_debug_mode("error"),
     "MemPool": lambda: torch.cuda.MemPool(),
     "graph_pool_handle": lambda: torch.cuda.graph_pool_handle(),
-    "cudart": lambda: torch.cuda.cudart(),
     "get_stream_from_external": lambda: torch.cuda.get_stream_from_external(3),
     "tunable.enable": lambda: torch.cuda.tunable.enable(),
     "caching_allocator_alloc": lambda: torch.cuda.memory.caching_allocator_alloc(16),

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from pytest_attnmem.backends.simulated.process import process_device
 from pytest_attnmem.errors import CannotSimulate
 
 
@@ -31,11 +32,9 @@ def by_dlpack(array):
 
 
 @pytest.mark.usefixtures("anywhere")
-@pytest.mark.parametrize("named", [False, True], ids=["unnamed", "named"])
 @pytest.mark.parametrize("share", [from_numpy, as_tensor, by_buffer, by_dlpack])
-def test_a_tensor_shares_the_memory_of_an_array(share, named):
-    if named:
-        on_host()
+def test_a_tensor_shares_the_memory_of_an_array(share):
+    on_host()
     array = np.zeros(4, np.float32)
     tensor = share(array)
     array[0] = 5
@@ -86,6 +85,7 @@ def test_the_device_has_a_copy_of_what_an_array_was():
 
 @pytest.mark.usefixtures("anywhere")
 def test_a_call_that_is_made_again_reads_an_array_as_it_is():
+    torch.ones(1, device="cuda")  # so that what has no device is on the host
     array = np.zeros(4, np.float32)
     tensor, made = torch.from_numpy(array), []
     for step in range(3):
@@ -157,7 +157,7 @@ def test_a_function_of_python_is_called_for_each_element_on_the_host():
     assert (tensor.cuda() + 1).tolist() == [3, 5, 7, 9]
     with pytest.raises(TypeError, match=r"^apply_ is only implemented on CPU tensors$"):
         tensor.cuda().apply_(abs)
-    with pytest.raises(TypeError, match=r"^map_ is only implemented on CPU tensors$"):
+    with pytest.raises(TypeError, match=r"^map_(: expected| is only)"):
         tensor.cuda().map_(tensor, max)
     with pytest.raises(RuntimeError, match=r"^Can't call map_\(\) on Variable that requires grad"):
         tensor.map_(other.requires_grad_(), max)
@@ -166,8 +166,8 @@ def test_a_function_of_python_is_called_for_each_element_on_the_host():
 def test_an_array_is_not_written_with_values_that_nobody_knows(backends):
     with backends("RTX 4090").world():
         lost, tensor = torch.ones(4, device="cuda"), torch.from_numpy(np.zeros(4, np.float32))
-        lost.__dict__["fake_mode"].values.lose([lost], "a kernel wrote it")
-        with pytest.raises(CannotSimulate, match=r"copy_ needs the values .* a kernel wrote it"):
+        process_device().tape.lose(lost, "a kernel wrote it")
+        with pytest.raises(CannotSimulate, match=r"needs the values .* a kernel wrote it"):
             tensor.copy_(lost)
 
 

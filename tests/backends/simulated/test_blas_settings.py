@@ -3,60 +3,40 @@
 import pytest
 import torch
 
+from pytest_attnmem.errors import CannotSimulate
+
 BLAS = torch.backends.cuda
 
 
-@pytest.fixture
-def again(run):
-    """Runs a program, and resets the settings, which are of the process."""
-
-    def ran(program, profile="H100"):
-        return run(program, profile).unmeasured
-
-    yield ran
-
-    def reset():
-        torch._C._cuda_resetCublasWorkspaceSize()
-        torch._C._cuda_resetCublasLtWorkspaceSize()
-        BLAS.preferred_blas_library("default")
-
-    for profile in ("H100", "A100-80GB"):
-        run(reset, profile)
-    assert ran(lambda: None) is None
-
-
-def test_a_program_reads_pytorchs_own_settings(again):
+@pytest.mark.parametrize(("profile", "cublas"), [("H100", 33_554_432), ("A100-80GB", 8_519_680)])
+def test_a_program_reads_pytorchs_own_settings(run, profile, cublas):
     read = []
 
     def program():
         read.append(BLAS.cublas_workspace_size())
         read.append(BLAS.cublaslt_workspace_size())
         read.append(BLAS.preferred_blas_library("cublas"))
-        BLAS.cublas_workspace_size(read[-3])
+        BLAS.cublas_workspace_size(read[0])
 
-    assert again(program) is None
-    assert again(program, "A100-80GB") is None
-    cublas = torch._C._BlasBackend.Cublas
+    assert run(program, profile).unmeasured is None
     # As PyTorch 2.13.0 and 2.15.0 answer on the null device.
-    assert read == [33_554_432, 1_048_576, cublas, 8_519_680, 1_048_576, cublas]
+    assert read == [cublas, 1_048_576, torch._C._BlasBackend.Cublas]
 
 
 @pytest.mark.parametrize(
-    ("change", "named", "own"),
+    ("change", "name"),
     [
-        (lambda: BLAS.cublas_workspace_size(4), "cublas_workspace_size is 4", "33554432"),
-        (lambda: BLAS.cublaslt_workspace_size(8), "cublaslt_workspace_size is 8", "1048576"),
-        (
-            lambda: BLAS.preferred_blas_library("cublaslt"),
-            "preferred_blas_library is Cublaslt",
-            "Cublas",
-        ),
+        (lambda: BLAS.cublas_workspace_size(4), "cublas_workspace_size"),
+        (lambda: BLAS.cublaslt_workspace_size(8), "cublaslt_workspace_size"),
+        (lambda: BLAS.preferred_blas_library("cublaslt"), "preferred_blas_library"),
     ],
 )
-def test_a_setting_that_is_not_followed_is_not_enforced_here_and_later(again, change, named, own):
-    expected = (
-        f"torch.backends.cuda.{named}, and the simulation follows PyTorch's own setting only,"
-        f" {own}; backend null or cuda measures it"
+def test_another_setting_is_refused(run, change, name):
+    def program():
+        with pytest.raises(CannotSimulate):
+            change()
+
+    assert run(program).unmeasured == (
+        f"torch.backends.cuda.{name} at test_blas_settings.py:{change.__code__.co_firstlineno}"
+        " cannot be simulated"
     )
-    assert again(change) == expected
-    assert again(lambda: torch.empty(8, 8, device="cuda").square()) == expected

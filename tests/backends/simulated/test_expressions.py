@@ -6,7 +6,7 @@ import torch
 from opinfo import peaks_so_far
 from opinfo_samples import backward
 from recordings import read
-from replays import device
+from replays import device, emptied
 
 RECORDED = read("expressions")
 
@@ -28,7 +28,7 @@ def test_a_call_has_the_recorded_peaks(place):
 
 def peaks(simulated, inputs, call):
     """Returns the peaks above the inputs, and why they are not to be trusted."""
-    simulated.forget()
+    emptied(simulated)
     with simulated.world():
         torch.empty(0, device="cuda")  # names the device, before tensors of the host
         names = expressions.inputs(inputs)

@@ -1,14 +1,11 @@
 """Forward-mode gradients have the peaks of PyTorch's allocator, to the byte, or are refused."""
 
-import forward_programs
 import pytest
 import torch
 from forward_programs import PROGRAMS
 from recordings import read
 from torch.autograd import forward_ad
-from torch.func import grad, linearize
-
-from pytest_attnmem.errors import CannotSimulate
+from torch.func import grad
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # forward_ad's own
 RECORDED = read("forward_programs")["devices"]
@@ -26,14 +23,6 @@ def test_each_program_has_the_recorded_peaks(run, device):
 
 def test_every_program_is_recorded_on_a_device():
     assert {*RECORDED["A100-80GB"]} == {*PROGRAMS}
-
-
-@pytest.mark.parametrize("op", forward_programs.REFUSED)
-def test_a_formula_that_works_in_place_at_unknown_places_is_refused(run, op):
-    seen = run(forward_programs.REFUSED[op])
-    assert seen.unmeasured == (
-        f"no model of the forward-mode gradient of {op}; use backend='null' or 'cuda'"
-    )
 
 
 def test_without_a_tangent_such_an_operator_is_answered(run):
@@ -66,13 +55,6 @@ def test_the_tangent_of_a_constant_has_no_memory_after_its_level_too(run):
         return zero
 
     assert run(program).retained_bytes == 4000
-
-
-def test_linearize_is_refused_in_one_line(run):
-    text = "torch.func.linearize cannot be simulated; use torch.func.jvp, or backend='null'"
-    with pytest.raises(CannotSimulate) as raised:
-        run(lambda: linearize(torch.sin, torch.ones(4, device="cuda")))
-    assert str(raised.value) == text
 
 
 def test_a_tensor_in_a_transform_is_on_the_device(run):

@@ -129,16 +129,6 @@ def test_states_of_the_device_are_shared_and_offsets_are_set(program):
     assert program(draws) == (numbers(2**64 - 1, 8), 9, 0, True)
 
 
-def test_a_generator_of_another_device_is_pytorchs_error(program):
-    def draws():
-        with pytest.raises(RuntimeError, match=r"a 'cuda' device type for generator but found 'cp"):
-            torch.rand(3, device="cuda", generator=torch.Generator())
-        with pytest.raises(RuntimeError, match=r"a 'cpu' device type for generator but found 'cu"):
-            torch.rand(3, generator=torch.Generator("cuda"))
-
-    program(draws)
-
-
 def test_a_program_that_starts_again_finds_the_states_of_the_device(run):
     found = []
 

@@ -1,15 +1,11 @@
 """Random tensors of the host inside a window: PyTorch's own numbers for the seed."""
 
-from contextlib import suppress
-
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
 from pytest_attnmem.backends.primed_backend import PrimedBackend
-from pytest_attnmem.errors import CannotSimulate
-from pytest_attnmem.values import notes
 
 
 def seeded():
@@ -149,54 +145,12 @@ def test_a_program_that_starts_again_draws_the_same_numbers(run, generator):
     assert found == [torch.rand(3).tolist()]
 
 
-def test_beyond_the_limit_the_numbers_are_others_and_nothing_waits(run, generator, monkeypatch):
-    monkeypatch.setattr(notes, "_MOST_BYTES", 100)
-    found = []
-
-    def body():
-        x = torch.zeros(4, device="cuda")
-        torch.manual_seed(3)
-        kept = [torch.rand(10) for _ in range(9)]
-        state = torch.get_rng_state()
-        torch.set_rng_state(state)
-        found.extend(tensor.tolist() for tensor in kept)
-        return x
-
-    run(body)
-    torch.manual_seed(3)
-    expected = [torch.rand(10).tolist() for _ in range(9)]
-    assert [one == two for one, two in zip(found, expected, strict=True)] == 4 * [True] + 5 * [
-        False
-    ]
-
-
-def test_numbers_after_an_unknown_one_are_unknown_until_the_next_seed(run, generator):
-    found = []
-
-    def body():
-        p = torch.full((3,), 0.5)
-        x = torch.zeros(4, device="cuda")
-        p.__dict__["fake_mode"].values.lose([p], "a kernel wrote it")
-        torch.manual_seed(3)
-        torch.bernoulli(p)
-        after = torch.rand(3)
-        torch.manual_seed(3)
-        found.append(torch.rand(3).tolist())
-        with suppress(CannotSimulate):
-            after.tolist()
-        return x
-
-    assert "a kernel wrote it" in run(body).unmeasured
-    torch.manual_seed(3)
-    assert found == [torch.rand(3).tolist()]
-
-
 def test_the_end_of_a_run_that_drew_on_the_host_takes_no_memory_of_the_device(backends, generator):
     backend = backends("A100-80GB")
     primed = PrimedBackend(backend, 0)
 
     def levels():
-        statistics = backend._simulation.device.statistics
+        statistics = backend.simulation.device.statistics
         return statistics.requested.current, statistics.reserved.current
 
     def body():

@@ -1,97 +1,51 @@
-"""What one simulation learned of the calls of operators, the next one of that device knows."""
-
 import pytest
 import torch
-import torch.nn.functional as F
-from torch.autograd import forward_ad
 
-from pytest_attnmem.backends.registry import open_backend
-from pytest_attnmem.backends.simulated import known_calls
-from pytest_attnmem.backends.simulated.autograd_calls import AutogradCalls
-from pytest_attnmem.backends.simulated.direct_ops import DirectOps
-from pytest_attnmem.backends.simulated.op_rules import plan
-from pytest_attnmem.backends.simulated.recorded_events import recorded
-from pytest_attnmem.profiles import find_profile
+from pytest_attnmem.backends.simulated.known_calls import KnownCall, KnownCalls, key_of
 
-VERSION = (2, 13)
+ADD = torch.ops.aten.add.Tensor
 
 
-@pytest.fixture(autouse=True)
-def unknown(monkeypatch):
-    """No call is known from the tests before."""
-    monkeypatch.setattr(known_calls, "_DEVICES", known_calls._Devices())
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [((0.0,), (-0.0,)), ((1,), (1.0,)), ((1,), (True,)), (([1, 2],), (([1], 2),)), ((), (None,))],
+)
+def test_calls_that_differ_have_two_keys(one, other):
+    assert key_of(ADD, one, {}) != key_of(ADD, other, {})
 
 
-@pytest.fixture
-def computed(monkeypatch):
-    """The operators that no simulation knew."""
-    found = []
-    run = DirectOps.run
-
-    def noting(self, func, args, kwargs):
-        found.append(str(func))
-        return run(self, func, args, kwargs)
-
-    monkeypatch.setattr(DirectOps, "run", noting)
-    return found
+def test_the_default_dtype_is_a_part_of_a_key():
+    before = key_of(ADD, (1,), {})
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert key_of(ADD, (1,), {}) != before
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
-def events(program, device="A100-80GB"):
-    return recorded(open_backend(f"simulated:{device}").gauge(), program)
+@pytest.mark.parametrize("arg", [torch.ones(2), torch.Generator()])
+def test_a_call_that_depends_on_more_has_none(arg):
+    assert key_of(ADD, (arg,), {}) is None
 
 
-def attention():
-    x = torch.ones(2, 4, 4, device="cuda", requires_grad=True)
-    ((x @ x.mT).softmax(-1) @ x).sum().backward()
+def test_not_a_number_is_equal_to_itself():
+    assert key_of(ADD, (float("nan"),), {}) == key_of(ADD, (float("nan"),), {})
 
 
-def tangents():
-    x = torch.ones(4, 4, device="cuda")
-    with forward_ad.dual_level():
-        forward_ad.make_dual(x, x + 1) * x
+def test_a_full_cache_begins_anew(monkeypatch):
+    monkeypatch.setattr("pytest_attnmem.backends.simulated.known_calls.MOST", 2)
+    calls, known = KnownCalls(), KnownCall((), (), lambda args, made: None, is_one=False)
+    for number in range(3):
+        calls.add((number,), known)
+    assert [calls.find((number,)) is known for number in range(3)] == [False, False, True]
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # forward_ad's own
-@pytest.mark.parametrize("program", [attention, tangents])
-def test_a_later_simulation_allocates_the_same(program):
-    first = events(program)
-    assert [events(program), events(program)] == [first, first]
-
-
-def test_a_later_simulation_computes_no_call_again(computed):
-    events(attention)
-    del computed[:]
-    events(attention)
-    assert "aten.bmm.default" not in computed
-    events(attention, "H100")  # kernels of another device have other scratch
-    assert "aten.bmm.default" in computed
-
-
-def test_a_process_is_warmed_up_once_for_a_device(monkeypatch):
-    warmed, warm_up = [], AutogradCalls.warm_up
-    monkeypatch.setattr(AutogradCalls, "warm_up", lambda self: warmed.append(warm_up(self)))
-    for device in ("A100-80GB", "A100-80GB", "H100"):
-        open_backend(f"simulated:{device}")
-    assert len(warmed) == 2
-
-
-def test_cudnn_is_asked_again_for_its_environment_may_have_changed(computed):
-    def convolution():
-        F.conv2d(torch.ones(1, 1, 4, 4, device="cuda"), torch.ones(1, 1, 2, 2, device="cuda"))
-
-    events(convolution)
-    del computed[:]
-    events(convolution)
-    assert computed == ["aten.convolution.default"]
-
-
-def test_only_so_many_devices_and_calls_are_known(monkeypatch):
-    monkeypatch.setattr(known_calls, "_MOST_DEVICES", 2)
-    monkeypatch.setattr(known_calls, "MOST", 2)
-    devices = [find_profile(name) for name in ("A100-80GB", "H100", "T4")]
-    first, second, third = (known_calls.known_calls(one, VERSION, plan) for one in devices)
-    assert known_calls.known_calls(devices[2], VERSION, plan) is third
-    assert known_calls.known_calls(devices[0], VERSION, plan) is not first
-    for key in range(3):
-        known_calls.keep(second.ops, key, None)
-    assert second.ops == {2: None}
+def test_a_result_keeps_the_places_of_what_is_no_new_tensor():
+    new, argument = torch.ones(1), torch.ones(2)
+    known = KnownCall.of((None, new, 3), (argument,), [new], (), ())
+    assert known is not None
+    assert known.result((argument,), [argument]) == (None, argument, 3)
+    assert KnownCall.of([argument], (argument,), [], (), ()) is None  # a list with an argument
+    returned = KnownCall.of(argument, (1, argument), [], (), ())
+    assert returned is not None
+    assert returned.result((1, new), []) is new

@@ -34,15 +34,3 @@ def test_memory_of_another_type_is_pytorchs_error(run):
             torch.cuda.LongTensor(torch.ones(2, device="cuda"))
 
     run(program)
-
-
-def test_the_range_includes_its_end(run):
-    found = {}
-
-    def program():
-        with pytest.warns(UserWarning, match=r"torch\.range is deprecated"):
-            found["cpu"] = torch.range(0, 3, device="cpu").tolist()
-        found["cuda"] = torch.range(1, 4, 1.5, device="cuda").tolist()
-
-    run(program)
-    assert found == {"cpu": [0, 1, 2, 3], "cuda": [1, 2.5, 4]}

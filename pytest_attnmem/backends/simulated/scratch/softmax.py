@@ -68,6 +68,7 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten._softmax.default": _forward,
         "aten._log_softmax.default": _forward,
         "aten._softmax.out": _forward_into,
+        "aten._log_softmax.out": _forward_into,
         "aten.softmax.int_out": _cast_into,
         "aten.log_softmax.int_out": _cast_into,
         "aten._softmax_backward_data.default": _backward,

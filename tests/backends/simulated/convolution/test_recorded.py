@@ -60,7 +60,7 @@ def simulated(tmp_path_factory):
 def test_models_have_the_peaks_of_the_null_device(simulated, device):
     opened, wrong = simulated(device), []
     for name, program in MODELS.items():
-        opened.forget()
+        opened.restart()
         seen, _ = PrimedBackend(opened, 0).run(program)
         peaks = [seen.peak_bytes, seen.allocated_bytes, seen.reserved_bytes]
         if (seen.unmeasured or peaks) != PEAKS[name][device]:

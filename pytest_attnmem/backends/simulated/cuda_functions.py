@@ -1,0 +1,299 @@
+"""The functions of ``torch._C`` that ``torch.cuda`` calls, for the device of this process.
+
+The Python code of ``torch.cuda`` runs as it is, so that what a new PyTorch adds to it works. A few
+names stand beside them, where a build without CUDA has something that only looks like it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, Final, NoReturn, Protocol
+
+import torch
+
+from ...errors import CannotSimulate
+from . import cuda_build, one_device_calls
+from .absent_calls import absent_calls
+from .attention import questions
+from .generators import DefaultGenerator, SimulatedGenerator
+from .memory_stats import MemoryStats
+from .program_errors import at
+from .pytorch_device.tensors import TensorMaker
+from .random_state import RandomState
+from .simulated_device import Device
+from .storages import DeviceStorage
+from .stream_graphs import StreamGraphs
+from .streams import Event, EventOf, Stream, StreamPools, stream_types
+
+_CUDA: Final = torch.device("cuda")
+#: Functions of ``torch.cuda`` whose Python code runs.
+_THERE: Final = frozenset({"cudart", "check_error"})
+#: ``cudaErrorInvalidDevice`` and its text, as PyTorch raises it.
+_INVALID: Final = "CUDA error: invalid device ordinal"
+
+
+#: The types of ``torch.cuda`` that C++ code makes on a real device only.
+_LEGACY: Final = tuple(
+    (f"{name}Tensor", getattr(torch, f"{name}Tensor").dtype)
+    for name in (
+        *("Float", "Double", "Half", "BFloat16", "Byte", "Char", "Short", "Int", "Long", "Bool"),
+    )
+)
+
+
+class _LegacyType(type):
+    """The type of ``torch.cuda.FloatTensor``: it knows its tensors, and makes none."""
+
+    dtype: torch.dtype
+    refuse: Callable[[str], CannotSimulate]
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return isinstance(value, torch.Tensor) and value.is_cuda and value.dtype is cls.dtype
+
+    def __call__(cls, *_: Any, **__: Any) -> NoReturn:
+        raise cls.refuse(f"torch.cuda.{cls.__name__}{at()} cannot be simulated; use torch.tensor")
+
+
+class Refuses(Protocol):
+    """What records the refusals of a window."""
+
+    def refuse(self, why: str) -> CannotSimulate:
+        """Returns the error to raise."""
+
+
+class CudaFunctions:
+    """What ``torch.cuda`` finds below it, with the current stream of one device."""
+
+    def __init__(
+        self, device: Device, random: RandomState, refuses: Refuses, maker: TensorMaker
+    ) -> None:
+        self._device = device
+        self._refuse = refuses.refuse
+        self._maker = maker
+        self._pools, self._graphs = StreamPools(), StreamGraphs()
+        self._any_stream, self._stream_type, self._external = stream_types(self, self._pools)
+        self._stream = self._default = self._stream_type(stream_id=0)
+        self._generators = (DefaultGenerator(random),)
+        self._heard: list[Any] = []
+
+    def patches(self) -> dict[tuple[Any, str], Any]:
+        """Returns the functions by owner and name, for a window of this process."""
+        process = os.getpid()
+
+        def is_in_bad_fork() -> bool:
+            return os.getpid() != process
+
+        autograd: Any = torch.autograd
+        run_backward = autograd._engine_run_backward
+        absent = absent_calls(self._refuse, self._device.workspaces)
+        functions = {**self._of_devices(), **self._of_memory(), **self._of_streams()}
+        found: dict[tuple[Any, str], Any] = {
+            **{key: call for key, call in absent.items() if key[1] not in _THERE},
+            **one_device_calls.patches(),
+            **questions.patches(self._device.profile),
+            **cuda_build.patches(self._device.version),
+            **{(torch._C, f"_cuda_{name}"): function for name, function in functions.items()},
+            **{(torch._C, f"_accelerator_{name}"): function
+               for name, function in self._of_accelerator().items()},
+            **{(torch.cuda, name): value for name, value in self._names().items()},
+            (torch._C, "_has_cuda"): True,
+            **dict.fromkeys(
+                ((torch._C, "_cuda_isInBadFork"), (torch.cuda, "_is_in_bad_fork")), is_in_bad_fork
+            ),
+            (torch._C, "_get_accelerator"): lambda *_: _CUDA,
+            (torch.cuda.graphs, "_cuda_isCurrentStreamCapturing"): lambda: False,
+            (autograd, "_engine_run_backward"): self._graphs.checked(run_backward, self._refuse),
+            (torch, "Generator"): SimulatedGenerator,
+            (torch, "Stream"): self._any_stream,
+            (torch, "Event"): EventOf,
+            (torch.Tensor, "record_stream"): lambda one, s: self._record_stream(one, s),
+        }  # fmt: skip
+        for name, kind in (
+            *(("Stream", self._stream_type), ("ExternalStream", self._external), ("Event", Event)),
+        ):
+            found[torch.cuda, name] = found[torch.cuda.streams, name] = kind
+        return found
+
+    def hear_seeds(self) -> None:
+        """Seeds the generator as a program did outside windows, where PyTorch waits for CUDA."""
+        calls = [call for call in torch.cuda._lazy_seed_tracker.get_calls() if call]
+        for call in calls:
+            if not any(call is before for before in self._heard):
+                call[0]()
+        self._heard = calls
+
+    # Names of torch.cuda that C++ code sets
+
+    def _names(self) -> Mapping[str, Any]:
+        return {
+            "default_generators": self._generators,
+            **{
+                name: _LegacyType(name, (), {"dtype": dtype, "refuse": self._refuse})
+                for name, dtype in _LEGACY
+            },
+            "_cudart": self._runtime(),
+            "_get_device_properties": self._properties,
+            "_initialized": True,  # no call waits for a first use any more
+            "_cached_device_count": None,
+            # Two objects, as PyTorch's are: its compiler keeps a handler for each.
+            **{
+                name: partial(self._index_of)
+                for name in ("_exchange_device", "_maybe_exchange_device")
+            },
+        }
+
+    def _runtime(self) -> Any:
+        """Returns the functions of the CUDA runtime that PyTorch calls from Python."""
+        success = SimpleNamespace(success=0)
+        return SimpleNamespace(
+            cudaError=success,
+            cudaMemGetInfo=self._of_one(self._free_and_total),
+            cudaGetErrorString=lambda _: "no error",
+            cudaProfilerStart=lambda: 0,
+            cudaProfilerStop=lambda: 0,
+        )
+
+    def _free_and_total(self) -> tuple[int, int]:
+        total = self._device.profile.memory_bytes
+        return total - self._device.statistics.reserved.current, total
+
+    def _properties(self, device: int) -> Any:
+        profile = self._device.profile
+        major, minor = profile.compute_capability
+        name = f"NVIDIA {profile.name} (simulated)"
+        return SimpleNamespace(
+            name=name,
+            gcnArchName=name,
+            major=major,
+            minor=minor,
+            total_memory=profile.memory_bytes,
+            multi_processor_count=profile.multiprocessors,
+            L2_cache_size=profile.l2_bytes,
+            max_threads_per_multi_processor=profile.architecture.threads_per_multiprocessor,
+            max_threads_per_block=1024,
+            shared_memory_per_block=48 << 10,
+            shared_memory_per_block_optin=profile.architecture.shared_bytes_per_block,
+            shared_memory_per_multiprocessor=profile.architecture.shared_bytes_per_multiprocessor,
+            regs_per_multiprocessor=65536,
+            warp_size=32,
+            is_integrated=0,
+            is_multi_gpu_board=0,
+            clock_rate=profile.clock_mhz * 1000,
+            memory_clock_rate=profile.memory_clock_mhz * 1000,
+            memory_bus_width=profile.bus_bits,
+        )
+
+    # Functions of torch._C, without "_cuda_"
+
+    def _of_devices(self) -> Mapping[str, Any]:
+        major, minor = self._device.profile.compute_capability
+
+        return {
+            "init": lambda: None,
+            "getDeviceCount": lambda: 1,
+            "getDevice": lambda: 0,
+            "setDevice": self._index_of,
+            **{name: partial(self._index_of) for name in ("exchangeDevice", "maybeExchangeDevice")},
+            "hasPrimaryContext": lambda device: True,
+            "synchronize": lambda: None,
+            "getArchFlags": lambda: f"sm_{major}{minor}",
+            "getAllocatorBackend": lambda: "native",
+            "ipc_collect": lambda: None,
+            "sleep": lambda cycles: None,
+        }
+
+    def _index_of(self, device: int) -> int:
+        """Returns the index of the one device.
+
+        Raises:
+            CannotSimulate: the program means another one.
+        """
+        if device > 0:
+            raise self._refuse(
+                f"the simulated backend has one device, 'cuda', not 'cuda:{device}'{at()}"
+            )
+        return 0
+
+    def _of_one(self, function: Callable[[], Any]) -> Callable[[int], Any]:
+        """Returns a function of a device that answers for the one that is there."""
+
+        def of_device(device: int) -> Any:
+            self._index_of(device)
+            return function()
+
+        return of_device
+
+    def _of_memory(self) -> Mapping[str, Any]:
+        return {
+            "memoryStats": self._of_one(self._nested),
+            "resetPeakMemoryStats": self._of_one(self._device.reset_peaks),
+            "resetAccumulatedMemoryStats": self._of_one(lambda: None),
+            "emptyCache": lambda *_: self._device.empty_cache(),
+            "cudaCachingAllocator_set_allocator_settings": lambda settings: None,
+        }
+
+    def _nested(self) -> dict[str, Any]:
+        return MemoryStats(self._device, self._refuse).nested()
+
+    def _of_accelerator(self) -> Mapping[str, Any]:
+        memory = self._of_memory()
+        return {
+            "isAllocatorInitialized": lambda: True,
+            "getDeviceStats": memory["memoryStats"],
+            "resetPeakStats": memory["resetPeakMemoryStats"],
+            "resetAccumulatedStats": memory["resetAccumulatedMemoryStats"],
+            "emptyCache": memory["emptyCache"],
+            "emptyHostCache": lambda: None,
+            "getMemoryInfo": self._of_one(self._free_and_total),
+            "getStream": lambda device: self._stream,
+            "setStream": self.set_stream,
+            "synchronizeDevice": lambda device: None,
+        }
+
+    def _of_streams(self) -> Mapping[str, Any]:
+        def described(stream: Stream) -> tuple[int, int, int]:
+            return stream.stream_id, stream.device_index, stream.device_type
+
+        def enter(stream_id: int, device_index: int, device_type: int) -> None:
+            self.set_stream(self._stream_type(stream_id=stream_id))
+
+        return {
+            "getCurrentStream": lambda device: described(self._stream),
+            "getDefaultStream": lambda device: described(self._default),
+            "getCurrentRawStream": lambda device: self._stream.stream_id,
+            "setStream": enter,
+            "isCurrentStreamCapturing": lambda: False,
+        }
+
+    # Streams
+
+    def _record_stream(self, tensor: torch.Tensor, stream: Any) -> None:
+        """Keeps a tensor's memory from reuse until another stream is done with it."""
+        stored = self._maker.stored_in(tensor)
+        if isinstance(stored, DeviceStorage) and stored.block is not None:
+            self._device.record_stream(stored.block, stream.stream_id)
+
+    def check_device(self, device: Any) -> None:
+        """Checks that a stream is for the one device.
+
+        Raises:
+            RuntimeError: it is for another one.
+        """
+        index = device if isinstance(device, int) else torch.device(device).index
+        if index:
+            raise RuntimeError(_INVALID)
+
+    def current_stream(self, device: Any = None) -> Stream:
+        """Returns the current stream."""
+        return self._stream
+
+    def set_stream(self, stream: Stream | None) -> None:
+        """Makes a stream the current one."""
+        if stream is not None:
+            self._stream = stream
+            self._graphs.enter(stream.stream_id)
+            self._device.stream = stream.stream_id
+            self._device.stream_is_shared = self._pools.is_shared(stream.stream_id)

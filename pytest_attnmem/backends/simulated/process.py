@@ -1,0 +1,124 @@
+"""The device of this process: registered once, when a simulated device is first asked for."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Final
+
+import torch
+
+from ...errors import BackendUnavailable
+from ...measurement.values_limit import VALUES_LIMIT, parse_values_limit
+from ...values.tape import Tape
+from .collective_kernels import collective_kernels
+from .operators import Operators
+from .own_kernels import (
+    composites,
+    decomposed_under_vmap,
+    own_kernels,
+    under_vmap,
+    unknown_gradients,
+)
+from .pinned_memory import PinnedMemory
+from .pytorch_device.accelerator import make_cuda_accelerator, works_in_child
+from .pytorch_device.kernels import register, register_collectives
+from .pytorch_device.tensors import CUDA, DeviceKey, TensorMaker
+from .storages import ValuesOfStorages
+
+
+class ProcessDevice:
+    """The tensors and the kernels under one key of PyTorch's dispatcher."""
+
+    def __init__(self, key: DeviceKey) -> None:
+        if key is CUDA:
+            make_cuda_accelerator()
+        else:
+            torch.utils.backend_registration._setup_privateuseone_for_python_backend(key.type)
+        self.maker = TensorMaker(key)
+        self.operators = Operators(self.maker)
+        self.pinned = PinnedMemory()
+        self.values = ValuesOfStorages(self.maker, self.operators)
+        self.tape = Tape(self.values, parse_values_limit(VALUES_LIMIT))
+        self._kept = [
+            *register(
+                key,
+                self.operators.run,
+                own_kernels(self.operators),
+                composites(self.operators),
+                {
+                    f"Autograd{key.dispatch}": unknown_gradients(self.operators),
+                    "FuncTorchBatched": under_vmap(self.operators),
+                    "FuncTorchVmapMode": decomposed_under_vmap(self.operators),
+                },
+                partial(self.operators.refuse_layout, "sparse"),
+            ),
+            *register_collectives(key, collective_kernels(self.operators)),
+        ]
+
+        os.register_at_fork(after_in_child=self._leave)
+
+    def _leave(self) -> None:
+        """Leaves the window in a process that its program forks, such as a DataLoader's worker.
+
+        That has no device: what it makes without one is on the host.
+        """
+        if self.operators.current.inside:
+            self.operators.current.name_device()
+            self.operators.is_forked = True
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Has PyTorch's own threads and compilers run the body's code as the device can.
+
+        Backward passes run in the thread that starts them: autograd may have started its threads
+        before this device was there, and the lines of the program are on the thread's stack.
+        TorchScript runs operator by operator, as its fuser compiles for a real device.
+        """
+        before = torch._C._jit_can_fuse_on_gpu()
+        torch._C._jit_override_can_fuse_on_gpu(False)
+        try:
+            with torch.autograd.set_multithreading_enabled(False):
+                yield
+        finally:
+            torch._C._jit_override_can_fuse_on_gpu(before)
+
+
+class _Process:
+    device: ProcessDevice | None = None
+
+
+#: PyTorch's registrations belong to the process, and none can be taken back.
+_PROCESS: Final = _Process()
+
+
+def process_device(key: DeviceKey | None = None) -> ProcessDevice:
+    """Returns the device of this process, under a key, by default that of CUDA.
+
+    Raises:
+        BackendUnavailable: PyTorch has a real device here, another key is in use, or this build of
+            PyTorch cannot have CUDA's.
+    """
+    found = _PROCESS.device
+    if found is None:
+        if key is None:
+            key = CUDA
+            if not works_in_child():
+                raise BackendUnavailable(
+                    f"torch {torch.__version__} on {sys.platform} cannot have a simulated device:"
+                    " it runs on Linux; use backend='cpu'"
+                )
+        if torch.cuda.is_available():
+            raise BackendUnavailable(
+                "a simulated device cannot stand beside a real one of CUDA's; run with"
+                " --attnmem-backend simulated, or with CUDA_VISIBLE_DEVICES= in the environment"
+            )
+        _PROCESS.device = found = ProcessDevice(key)
+    elif key is not None and found.maker.key is not key:
+        raise BackendUnavailable(
+            f"the device of this process has the key {found.maker.key.dispatch}"
+        )
+    return found

@@ -1,0 +1,117 @@
+"""The kernels of the device in PyTorch's dispatcher: below autograd, all come to one function."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+import torch
+from torch.library import Library
+
+from ...native_functions import kernels_of_cuda
+from .tensors import DeviceKey
+
+_META: Final = torch._C.DispatchKey.Meta
+
+#: The layouts that have keys of their own.
+_SPARSE: Final = ("Sparse", "SparseCsr")
+
+#: The operators of lists of tensors.
+_OF_LISTS: Final = "aten::_foreach_"
+
+#: Runs an operator with its arguments.
+Run = Callable[..., Any]
+
+
+def register(
+    key: DeviceKey,
+    run: Run,
+    own: Mapping[Any, Run],
+    composites: Mapping[Any, Run],
+    others: Mapping[str, Mapping[Any, Run]],
+    refuse: Run,
+) -> list[Library]:
+    """Gives the device its kernels; returns what keeps them.
+
+    An operator with a kernel on CUDA gets one here, so that no default of C++ stands between: a
+    view the one of PyTorch for tensors without data, and every other ``run(operator, …)``, as those
+    do that have no kernel anywhere. ``own`` has others by operator, which are given all the same.
+    ``composites`` replace what C++ code composes of other operators above autograd;
+    ``others`` stand under keys of their own alone; ``refuse`` runs what only sparse tensors reach.
+    """
+    fallback, aten = Library("_", "IMPL"), Library("aten", "IMPL")
+    fallback.fallback(_unseen(run), key.dispatch)
+    for layout in _SPARSE:
+        fallback.fallback(refuse, layout + key.dispatch)
+    kernels = {_operator(name): None for name in kernels_of_cuda()}
+    kernels.pop(None, None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about kernels that are replaced on purpose
+        for op in [*kernels, *(op for op in own if op not in kernels)]:
+            put(aten, op, own.get(op) or _kernel(op, run), key.dispatch)
+        for op, composite in composites.items():
+            put(aten, op, composite, f"Autograd{key.dispatch}")
+            put(aten, op, composite, key.dispatch)
+        for other, of_key in others.items():
+            for op, kernel in of_key.items():
+                put(aten, op, kernel, other)
+    return [fallback, aten]
+
+
+def register_collectives(key: DeviceKey, kernels: Mapping[Any, Run]) -> list[Library]:
+    """Gives the operators of process groups their kernels; returns what keeps them."""
+    libraries: dict[str, Library] = {}
+    for op, kernel in kernels.items():
+        space = op.namespace
+        library = libraries.setdefault(space, Library(space, "IMPL"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about kernels that are replaced on purpose
+            put(library, op, kernel, key.dispatch)
+    return [*libraries.values()]
+
+
+def put(library: Library, op: Any, kernel: Run, key: str) -> None:
+    """Makes a function the kernel of an operator for a key."""
+    library.impl(op.name().partition("::")[2], _unseen(kernel), key, allow_override=True)
+
+
+def _unseen(kernel: Run) -> Run:
+    """Returns a kernel whose own use of tensors the program's function modes do not see."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with torch._C.DisableTorchFunction():
+            return kernel(*args, **kwargs)
+
+    return run
+
+
+def below(op: Any, key: torch._C.DispatchKey) -> Run:
+    """Returns PyTorch's kernel of an operator for another key."""
+    return partial(op._op_dk, key)
+
+
+def _kernel(op: Any, run: Run) -> Run:
+    if op.is_view:
+        return below(op, _META)
+    name = op._schema.name
+    runs = partial(run, op)
+    return _counting(runs) if name.startswith(_OF_LISTS) and name.endswith("_") else runs
+
+
+def _counting(kernel: Run) -> Run:
+    """Returns a kernel that counts its writes for autograd's checks, as those of lists do."""
+
+    def run(written: Any, *args: Any, **kwargs: Any) -> Any:
+        out = kernel(written, *args, **kwargs)
+        torch.autograd.graph.increment_version([one for one in written if not one.is_inference()])
+        return out
+
+    return run
+
+
+def _operator(name: str) -> Any:
+    """Returns an operator of this PyTorch; None if Python has no name for it."""
+    packet, _, overload = name.partition(".")
+    return getattr(getattr(torch.ops.aten, packet, None), overload or "default", None)

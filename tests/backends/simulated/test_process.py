@@ -1,0 +1,17 @@
+import pytest
+import torch
+
+from pytest_attnmem.backends.simulated import process
+from pytest_attnmem.errors import BackendUnavailable
+
+
+def test_it_does_not_stand_beside_a_real_device(monkeypatch):
+    monkeypatch.setattr(process._PROCESS, "device", None)
+    monkeypatch.setattr(process, "works_in_child", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    with pytest.raises(BackendUnavailable) as caught:
+        process.process_device()
+    assert str(caught.value) == (
+        "a simulated device cannot stand beside a real one of CUDA's; run with"
+        " --attnmem-backend simulated, or with CUDA_VISIBLE_DEVICES= in the environment"
+    )
