@@ -6,6 +6,7 @@ import weakref
 from typing import Any
 
 import torch
+from torch._C import _functorch
 
 
 class PinnedMemory:
@@ -24,15 +25,22 @@ class PinnedMemory:
             if is_pinned(tensor):
                 return tensor
             made = tensor.clone()
-            storage = made.untyped_storage()
+            storage = _storage_of(made)
             if storage.nbytes():
                 self._storages[storage._cdata] = storage
             return made
 
         def is_pinned(tensor: torch.Tensor, device: Any = None) -> bool:
-            return tensor.is_cpu and tensor.untyped_storage()._cdata in self._storages
+            return tensor.is_cpu and _storage_of(tensor)._cdata in self._storages
 
         return {
             (torch.Tensor, "pin_memory"): pin_memory,
             (torch.Tensor, "is_pinned"): is_pinned,
         }
+
+
+def _storage_of(tensor: torch.Tensor) -> torch.UntypedStorage:
+    """Returns the storage of a tensor, or of the one that transforms have wrapped."""
+    while _functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = _functorch.get_unwrapped(tensor)
+    return tensor.untyped_storage()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import torch
 
@@ -69,6 +70,19 @@ class ProcessDevice:
         if self.operators.current.inside:
             self.operators.current.name_device()
             self.operators.is_forked = True
+
+    def patches(self) -> dict[tuple[Any, str], Any]:
+        """Returns what runs backward passes in the threads that programs start, by owner and name.
+
+        The setting of ``running`` is of one thread.
+        """
+        bootstrap: Any = vars(threading.Thread)["_bootstrap_inner"]
+
+        def started(thread: threading.Thread) -> None:
+            with torch.autograd.set_multithreading_enabled(False):
+                bootstrap(thread)
+
+        return {(threading.Thread, "_bootstrap_inner"): started, **self.pinned.patches()}
 
     @contextmanager
     def running(self) -> Iterator[None]:

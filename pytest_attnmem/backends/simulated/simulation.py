@@ -214,7 +214,7 @@ class DeviceSimulation:
             **torch_distributed.patches(),
             **weight_patches(self.unknown),
             **self._compiled.patches(),
-            **self._process.pinned.patches(),
+            **self._process.patches(),
         }
 
     def trace(self, origins: Origins | None) -> None:
@@ -232,7 +232,7 @@ class DeviceSimulation:
     def stop(self) -> Interval:
         """Ends the window and returns its numbers."""
         self.device.recording = False
-        problem = self.errors.first or self.unknown.problem or self._compiled.problem
+        problem = self.errors.first or self._compiled.problem or self.unknown.problem
         return self.device.interval(problem)
 
     def prime(self) -> int:

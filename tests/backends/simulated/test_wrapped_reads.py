@@ -68,14 +68,3 @@ def test_the_memory_of_a_tensor_with_a_gradient_is_not_read(run, read, error):
     found = []
     run(lambda: found.extend(reading(read, "grad", torch.ones(2, 3, device="cuda"))))
     assert found[0].startswith(f"RuntimeError: {error}")
-
-
-def test_a_wrapped_tensor_of_the_host_is_pinned(run):
-    found = []
-
-    def program():
-        x = torch.ones(2, 3, device="cpu")
-        found.extend(reading(lambda x: x.pin_memory().is_pinned(), "grad", x))
-
-    run(program)
-    assert found == [True]
