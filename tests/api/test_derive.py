@@ -82,7 +82,6 @@ PROGRAMS = {
         QKV,
         True,
     ),
-    "a module": (nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64)), ("B N 64",), 1),
     "odd": (lambda x: torch.cat([x, x[:1]]) + 1, ("N",), False),
     "cross": (lambda q, k: (q @ k.mT).relu(), ("B N d", "B M d"), True),
     "tokens": (lambda t: nn.functional.one_hot(t, 32).float(), ("int64: B N",), False),
