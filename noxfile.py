@@ -54,7 +54,6 @@ RECORDED = (
     "tests/backends/simulated/attention",
     "tests/backends/simulated/scratch",
     "tests/backends/simulated/test_device.py",
-    "tests/backends/simulated/test_transforms.py",
     "tests/backends/simulated/test_published.py",
     "tests/backends/simulated/test_random_programs.py",
     "tests/backends/simulated/test_whole_programs.py",

@@ -287,10 +287,10 @@ class _OnDevice(TorchFunctionMode):
 
         def applied(kind: Any, *args: Any, **kwargs: Any) -> Any:
             self._placement.move(kind, args, kwargs)
-            if own is None:  # from torch 2.15 on
+            if own is None:
                 inherited: Any = super(autograd.Function, kind)
                 return inherited.apply(*args, **kwargs)
-            return own.__func__(kind, *args, **kwargs)
+            return own.__get__(None, kind)(*args, **kwargs)  # C++ code's, from torch 2.15 on
 
         def run(*args: Any, **kwargs: Any) -> Any:
             with self:  # the call that starts a backward pass has left the mode
