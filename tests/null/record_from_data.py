@@ -13,7 +13,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from record_operators import DEVICES, SCRATCH, TESTS, warm, words, write
+from record_operators import DEVICES, SCRATCH, TESTS, warm, write
+
+from pytest_attnmem.backends.certification.traces import of_history
 
 NAME = "operators-from-data"
 
@@ -65,7 +67,7 @@ def traced(row):
         torch.use_deterministic_algorithms(False)
         torch.cuda.memory._record_memory_history(None)
     outputs = described.new_storages([args, kwargs], returned)
-    return words(entries, {t.untyped_storage().data_ptr(): i for i, t in enumerate(outputs)})
+    return of_history(entries, outputs)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import recordings
 
+from pytest_attnmem.backends.certification.traces import of_history
 from pytest_attnmem.nulldevice.launch import environment
 from pytest_attnmem.profiles import find_profile
 
@@ -126,24 +127,7 @@ def traced(row):
     finally:
         torch.use_deterministic_algorithms(False)
     outputs = described.new_storages([args, kwargs], returned)
-    return words(entries, {t.untyped_storage().data_ptr(): i for i, t in enumerate(outputs)})
-
-
-def words(entries, places):
-    """Returns the entries of the history as a trace."""
-    live, events, names = {}, [], {}
-    for entry in entries:
-        if entry["action"] == "alloc":
-            live[entry["addr"]] = len(events)
-            events.append((len(events), entry["size"]))
-        elif entry["action"] == "free_requested" and entry["addr"] in live:
-            events.append((live.pop(entry["addr"]), None))
-    for address, event in live.items():
-        names[event] = f"out{places[address]}" if address in places else "kept"
-    for event, size in events:
-        if size is not None and event not in names:
-            names[event] = f"t{sum(name[0] == 't' for name in names.values())}"
-    return " ".join(f"-{names[e]}" if size is None else f"{names[e]}:{size}" for e, size in events)
+    return of_history(entries, outputs)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Any, Final
 import torch
 from torch._prims_common import suggest_memory_format
 
-from .op_kinds import in_cpp
+from .dispatch import in_cpp
 
 _aten = torch.ops.aten
 #: The largest batches that cuDNN normalizes.

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 import torch
 
+from .dispatch import in_cpp
+
 _aten = torch.ops.aten
 _MOST_CHANNELS: Final = 1024
 _CUDNN_DTYPES: Final = (torch.float16, torch.float32, torch.float64)
@@ -41,6 +43,14 @@ def _grid(theta: Any, size: Sequence[int], align_corners: bool) -> Any:
     """Returns the places of an output, mapped by ``theta``."""
     mapped = _places(theta, size, align_corners).bmm(theta.transpose(1, 2))
     return mapped.view(size[0], *size[2:], -1)
+
+
+def sampled(input: Any, grid: Any, interpolation: int, padding: int, align_corners: bool) -> Any:
+    """Samples images by cuDNN where CUDA does: bilinear, zeros outside, and corners aligned."""
+    by_cudnn = not (interpolation or padding) and align_corners and _cudnn_takes(input, grid)
+    if by_cudnn:
+        return _aten.cudnn_grid_sampler.default(input, grid)
+    return in_cpp(_aten.grid_sampler.default, input, grid, interpolation, padding, align_corners)
 
 
 def _cudnn_takes(input: Any, grid: Any) -> bool:

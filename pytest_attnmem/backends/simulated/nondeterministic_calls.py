@@ -22,16 +22,6 @@ _Args = tuple[Any, ...]
 _MAX_OF_BAGS: Final = 2
 
 
-#: Operators whose kernels for ``meta`` raise or warn themselves, so that each call must run.
-CHECKED_BY_META: Final = frozenset(
-    {
-        *(_aten.median.dim, _aten.nanmedian.dim, _aten.histc.default),
-        *(_aten.max_unpool2d.default, _aten.max_unpool3d.default),
-        *(_aten.put.default, _aten.put_.default),
-    }
-)
-
-
 def check_of_algorithms(func: Any) -> Check | None:
     """Returns the check that an operator is deterministic, or None if it always is.
 

@@ -90,13 +90,6 @@ RULES: Final = collect(
 )
 
 
-def has_rule(packet: str) -> bool:
-    """Returns True if a rule knows an overload of that packet, ``aten.view``."""
-    overloads = getattr(torch.ops.aten, packet.removeprefix("aten.")).overloads()
-    names = (f"{packet}.{name}" for name in overloads)
-    return packet in RULES or any(name in RULES or rule_by_kind(name) for name in names)
-
-
 def _rule_of(call: OpCall) -> Rule | None:
     packet = call.op.rpartition(".")[0]
     for name in (call.op,) if targets_of(call.op) else (call.op, packet):

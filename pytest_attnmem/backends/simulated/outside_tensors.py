@@ -9,7 +9,7 @@ again.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary, ref
 
@@ -19,7 +19,7 @@ from torch.utils._mode_utils import no_dispatch
 
 from ...errors import CannotCompute, CannotSimulate, UnknownValue
 from ...values.tape import Tape
-from .op_kinds import unwrapped
+from .dispatch import tensors_in, unwrapped
 from .program_errors import at
 from .pytorch_device.tensors import Stored, TensorMaker, place
 
@@ -92,7 +92,7 @@ class OutsideTensors:
             return False
         given = {
             id(tensor): tensor
-            for one in _tensors((*args, *kwargs.values()))
+            for one in tensors_in((*args, *kwargs.values()))
             if (tensor := unwrapped(one)).is_cpu
         }
         found = [*filter(self._is_ours, given.values())]
@@ -104,7 +104,7 @@ class OutsideTensors:
 
     def made(self, func: Any, out: Any) -> None:
         """Learns what a call has made on the host, where it stays, or on the device by no name."""
-        for tensor in _tensors((out,)):
+        for tensor in tensors_in((out,)):
             if not tensor.is_cpu:
                 self._left[id(tensor)] = tensor
             elif func not in _OF_MEMORY:
@@ -256,13 +256,3 @@ def _is_new(tensor: torch.Tensor) -> bool:
     Python collects none while a window is open, so what is made then is of the youngest objects.
     """
     return any(one is tensor for one in gc.get_objects(generation=0))
-
-
-def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            yield value
-        elif isinstance(value, list | tuple):
-            yield from _tensors(value)
-        elif isinstance(value, dict):
-            yield from _tensors(value.values())

@@ -16,8 +16,9 @@ from .attention.sdpa import scaled_dot_product_attention
 from .batch_norm import batch_norm, mapped_batch_norm
 from .composed_ops import COMPOSED
 from .data_sized_outputs import INTO_TARGETS
+from .dispatch import in_autograd, in_cpp
 from .fast_encoder import encoder_layer, multi_head_attention
-from .op_kinds import in_autograd, in_cpp
+from .grids import sampled
 from .op_rules import RULES
 from .operators import Operators
 from .pytorch_device.kernels import Run, below
@@ -100,7 +101,6 @@ def own_kernels(operators: Operators) -> Mapping[Any, Run]:
         _aten._efficientzerotensor.default: partial(_zeros_without_memory, operators),
         _aten.is_set_to.default: _is_set_to,
         _aten._safe_softmax.default: partial(_safe_softmax, operators),
-        _aten.grid_sampler_2d.default: partial(_sampled, operators),
         **{
             getattr(packet, overload): lambda *_: False
             for packet in (_aten._use_cudnn_ctc_loss, _aten._use_miopen_ctc_loss)
@@ -139,15 +139,9 @@ def composites(operators: Operators) -> Mapping[Any, Run]:
         ),
         _aten._fused_sdp_choice.default: partial(_attended, operators, questions.number_of_backend),
         _aten.batch_norm.default: lambda *args: batch_norm(operators.current.mark_unknown, *args),
+        _aten.grid_sampler.default: sampled,
         **{op: partial(_network, operators, op) for op in _NETWORKS},
     }
-
-
-def _sampled(operators: Operators, x: Any, grid: Any, mode: int, pad: int, corners: bool) -> Any:
-    """Samples at places; cuDNN would on a device, where it takes the call (GridSampler.h)."""
-    if torch.backends.cudnn.enabled and corners and mode == pad == 0 and x.shape[1] <= 1024:
-        operators.current.mark_unknown("aten.grid_sampler by cuDNN")
-    return operators.run(_aten.grid_sampler_2d.default, x, grid, mode, pad, corners)
 
 
 def _safe_softmax(operators: Operators, *args: Any) -> Any:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Final
 
 import torch
 from torch.utils._mode_utils import no_dispatch
@@ -50,32 +49,3 @@ class RandomState:
             self.seed, self.offset = struct.unpack(_LAYOUT, packed)
         else:
             raise RuntimeError("RNG state is wrong size")
-
-
-def functions_of(state: RandomState, check_index: Callable[[Any], None]) -> dict[str, Any]:
-    """Returns the functions of ``torch.cuda`` that read or set the default generator, by name.
-
-    ``check_index`` checks the index of a device, the only part of it that they ask for.
-    """
-
-    def get_rng_state(device: Any = "cuda") -> torch.Tensor:
-        check_index(device)
-        return state.get()
-
-    def set_rng_state(new_state: torch.Tensor, device: Any = "cuda") -> None:
-        check_index(device)
-        state.set(new_state)
-
-    def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
-        for index, new_state in enumerate(new_states):
-            set_rng_state(new_state, index)
-
-    return {
-        "manual_seed": state.manual_seed,
-        "manual_seed_all": state.manual_seed,
-        "initial_seed": lambda: state.seed,
-        "get_rng_state": get_rng_state,
-        "get_rng_state_all": lambda: [state.get()],
-        "set_rng_state": set_rng_state,
-        "set_rng_state_all": set_rng_state_all,
-    }

@@ -86,7 +86,6 @@ class Device:
         self.out_of_memory = ""
         self._settings = settings
         self._live_tensors = LiveTensors()  # without inputs, which no window counts
-        self._workspaces_of_session: set[tuple[str, str, int]] = set()
         self._work = AllocatorWork(self.free)
         self.restart()
 
@@ -204,17 +203,13 @@ class Device:
             self.allocate(nbytes, partial(describe, nbytes))
         return _SHARED if self.stream_is_shared else None
 
-    def keep_workspaces(self) -> None:
-        """Has the workspaces of streams that a program made survive the next restarts."""
-        self._workspaces_of_session |= {key for key in self._kept_workspaces if key[2]}
-
     def prime(self) -> None:
         """Allocates the workspaces that a small product, forward and backward, leaves behind."""
         if not self.workspaces.kept:
             return
         current = self.stream
         first = ((CUBLAS, MAIN, 0), (CUBLASLT, MAIN, 0), (CUBLAS, BACKWARD, 0))
-        for library, thread, stream in (*first, *sorted(self._workspaces_of_session)):
+        for library, thread, stream in first:
             self.stream = stream
             self.use_workspace(library, thread, partial(Held.of_workspace, library=library))
         self.stream = current

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
-
-import torch
 
 from ...measurement.peak_watch import PeakWatch
 from ...measurement.protocol import Interval
 from ..tracing.holders import NamesHolders, holders
 from ..tracing.live_tensors import Watch
 from ..tracing.tensor_origin import GRADIENT, PARAMETER, Origins, is_gradient, is_parameter
+from .dispatch import tensors_in
 from .pytorch_device.tensors import TensorMaker
 from .storages import DeviceStorage
 
 if TYPE_CHECKING:
+    import torch
+
     from .simulation import DeviceSimulation
 
 
@@ -61,24 +62,16 @@ class DeviceTracer(NamesHolders):
     def _learn(self, args: Iterable[Any], out: Any) -> None:
         """Learns of an operator which storages are of parameters, or of their gradients."""
         self._origins.note(sys._getframe(1))
-        for tensor in _tensors(args):
+        for tensor in tensors_in(args):
             # An operator gets a view of a parameter where PyTorch transposes it.
             whole = tensor._base if tensor._is_view() else tensor
             if is_parameter(whole):
                 self._set_role(PARAMETER, tensor)
         if is_gradient():
-            for tensor in _tensors((out,)):
+            for tensor in tensors_in((out,)):
                 self._set_role(GRADIENT, tensor)
 
     def _set_role(self, role: str, tensor: torch.Tensor) -> None:
         stored = self._maker.stored_in(tensor) if self._maker.is_here(tensor) else None
         if isinstance(stored, DeviceStorage):
             stored.role = role
-
-
-def _tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            yield value
-        elif isinstance(value, list | tuple):
-            yield from _tensors(value)

@@ -15,3 +15,15 @@ def test_it_does_not_stand_beside_a_real_device(monkeypatch):
         "a simulated device cannot stand beside a real one of CUDA's; run with"
         " --attnmem-backend simulated, or with CUDA_VISIBLE_DEVICES= in the environment"
     )
+
+
+def test_it_does_not_stand_where_pytorch_cannot_have_it(monkeypatch):
+    monkeypatch.setattr(process._PROCESS, "device", None)
+    monkeypatch.setattr(process, "works_in_child", lambda: False)
+    monkeypatch.setattr(process.sys, "platform", "darwin")
+    with pytest.raises(BackendUnavailable) as caught:
+        process.process_device()
+    assert str(caught.value) == (
+        f"torch {torch.__version__} on darwin cannot have a simulated device: it runs on Linux;"
+        " use backend='cpu'"
+    )

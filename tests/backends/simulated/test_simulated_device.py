@@ -127,16 +127,6 @@ def test_each_thread_keeps_one_workspace_on_each_stream(device):
     assert device.interval().requested == Delta(4 * 8_519_680, 4 * 8_519_680)
 
 
-def test_a_restart_keeps_the_workspaces_of_streams_that_a_session_made(device):
-    use_workspaces(device)
-    device.keep_workspaces()
-    device.restart()
-    device.prime()
-    device.begin()
-    use_workspaces(device)
-    assert device.interval().allocations == 0
-
-
 def test_a_workspace_that_is_not_kept_is_freed_after_each_call():
     made = opened((2, 15))
     made.prime()
