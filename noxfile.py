@@ -56,6 +56,7 @@ RECORDED = (
     "tests/backends/simulated/test_device.py",
     "tests/backends/simulated/test_published.py",
     "tests/backends/simulated/test_random_programs.py",
+    "tests/backends/simulated/test_transforms.py",
     "tests/backends/simulated/test_whole_programs.py",
     "tests/backends/simulated/test_workloads.py",
 )

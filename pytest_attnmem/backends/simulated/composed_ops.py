@@ -29,6 +29,7 @@ from .index_tensors import (
     on_device,
     tells_count,
 )
+from .kernel_checks import MOST_CATEGORIES
 from .membership import is_in
 from .packed_sequences import pack_padded
 from .scratch.comparing import are_alike
@@ -47,7 +48,10 @@ def _multinomial(
         raise RuntimeError(
             "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
         )
-    if (replacement and num_samples != 1) or not self.numel():
+    drawn_at_once = num_samples == 1 or (num_samples > 1 and not replacement)
+    if not (drawn_at_once and self.numel() and 0 < self.dim() <= 2):
+        return NotImplemented
+    if self.shape[-1] > MOST_CATEGORIES:
         return NotImplemented
     result = torch.empty((*self.shape[:-1], num_samples), dtype=torch.int64, device=self.device)
     least, most = torch.aminmax(self)

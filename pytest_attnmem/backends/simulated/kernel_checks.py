@@ -57,7 +57,8 @@ _OF_PLACES: Final = ("prod", "mean", "amax", "amin")
 _OF_SEGMENTS: Final = ("sum", "mean", "max", "min", "prod")
 #: The most sets of numbers that are kept, of an operator.
 _MOST_PASSED: Final = 1024
-_MOST_CATEGORIES: Final = 1 << 24
+#: The most probabilities that ``multinomial`` draws from.
+MOST_CATEGORIES: Final = 1 << 24
 
 
 def check_of_kernel(func: Any) -> Check | None:
@@ -154,7 +155,7 @@ def _multinomial(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
     if not (x.dtype.is_floating_point and 0 < x.dim() <= 2 and count > 0):
         return True
     replaced = args[2] if len(args) > 2 else kwargs.get("replacement", False)
-    return x.shape[-1] > _MOST_CATEGORIES or (count > x.shape[-1] and not replaced)
+    return x.shape[-1] > MOST_CATEGORIES or (count > x.shape[-1] and not replaced)
 
 
 def _convolution(args: tuple[Any, ...], _: Mapping[str, Any]) -> bool:

@@ -81,6 +81,22 @@ def _scattered(x: Any, *_: Any, **__: Any) -> Any:
     return whole.as_strided(x.size(), x.stride(), x.storage_offset())
 
 
+def _strided_scattered(
+    x: Any, _src: Any, size: list[int], stride: list[int], offset: int | None = None
+) -> Any:
+    """Returns the same, after the check that a view of ``meta`` leaves out."""
+    offset = x.storage_offset() if offset is None else offset
+    last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+    needed, held = (last + 1) * x.itemsize, x.untyped_storage().nbytes()
+    if 0 not in size and needed > held:
+        raise RuntimeError(
+            f"setStorage: sizes {[*size]}, strides {[*stride]}, storage offset {offset}, and"
+            f" itemsize {x.itemsize} requiring a storage size of {needed} are out of bounds for"
+            f" storage of size {held}"
+        )
+    return _scattered(x)
+
+
 def _overlaps(x: Any) -> bool:
     """Returns ``has_internal_overlap`` (MemoryOverlap.cpp): an expanded dimension."""
     return any(n > 1 and step == 0 for n, step in zip(x.shape, x.stride(), strict=True))
@@ -121,5 +137,6 @@ LOOPS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten.rrelu_with_noise.default: _random_slopes,
         _aten.rrelu_with_noise_backward.default: _random_slopes_backward,
         **dict.fromkeys(OF_STORAGES, _scattered),
+        _aten.as_strided_scatter.default: _strided_scattered,
     }
 )

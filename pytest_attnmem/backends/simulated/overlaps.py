@@ -17,6 +17,7 @@ from .scratch.strides import dense_without_overlap
 Check = Callable[[tuple[Any, ...], Mapping[str, Any], Callable[[str], Exception]], None]
 
 _COPY: Final = "aten::copy_"
+_CAT: Final = "aten::cat"
 #: Pointwise operators that write into such a tensor.
 _ALLOWED: Final = frozenset({"aten::conj_physical_", "aten::fill_", "aten::masked_fill_"})
 #: Other operators that do not.
@@ -53,6 +54,8 @@ def check_of_writes(func: Any) -> Check | None:
     name: str = schema.name
     pointwise = torch.Tag.pointwise in func.tags
     if any(argument.is_out for argument in schema.arguments):
+        if name == _CAT:
+            return _check_cat
         return _check_out if pointwise else _check_late
     if name.startswith(_FOREACH):
         return _check_list if name.endswith("_") and name != "aten::_foreach_zero_" else None
@@ -81,6 +84,12 @@ def _check_out(args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any) -> None
         if {out.shape} == shapes or out.shape == torch.broadcast_shapes(*shapes):
             _check_written(out)
             _check_read(out, read)
+
+
+def _check_cat(args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any) -> None:
+    for out in _outputs(kwargs):
+        _check_written(out)
+        _check_read(out, args[0])
 
 
 def _check_list(args: tuple[Any, ...], _: Mapping[str, Any], __: Any) -> None:

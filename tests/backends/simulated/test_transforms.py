@@ -4,6 +4,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from func_transforms import TRANSFORMS
+from recordings import INSTALLED
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script")  # forward_ad's own
 
@@ -39,7 +40,7 @@ def made(*shape, **options):
 PEAKS = {
     "a cell": (
         lambda: torch.func.vjp(torch.nn.GRUCell(8, 16, device="cuda"), made(5, 8)),
-        8_528_992,
+        8_527_072 if INSTALLED == "2.15" else 8_528_992,
     ),
     "dropout": (lambda: torch.func.vjp(F.dropout, made(4, 16)), 576),
     "gather": (
