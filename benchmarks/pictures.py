@@ -154,9 +154,42 @@ def _colour(place: int, lines: int) -> str:
     return {0: "#9aa5b5", 1: "#ff8d8d", 2: "#ff8d8d", lines - 1: "#7fd8c8"}.get(place, "#e6eaf0")
 
 
+#: What a program runs through, from itself down, on a GPU and on the two devices that stand for it.
+LAYERS: Final = (
+    ("", "on a GPU", "null", "simulated"),
+    ("program", "yours", "yours", "yours"),
+    ("torch, autograd, composites", "PyTorch", "PyTorch", "PyTorch"),
+    ("operators: shapes, kernels, scratch", "PyTorch", "PyTorch", "rules, certified on null"),
+    ("caching allocator", "PyTorch", "PyTorch", "a model of it"),
+    ("CUDA runtime and libraries", "NVIDIA", "it computes nothing", ""),
+    ("device", "a GPU", "a profile: H100, A100, …", "a profile: H100, A100, …"),
+)
+MADE_BY: Final = {"yours": ORANGE, "PyTorch": BLUE, "NVIDIA": TEAL, "a GPU": TEAL}
+
+
+def stand_ins() -> str:
+    """Returns who answers at each layer, on a GPU, on null and on the simulated device."""
+    parts: list[str] = []
+    left, width, height = 270, 190, 40
+    for row, (layer, *cells) in enumerate(LAYERS):
+        y = 20 + (height + 6) * row
+        parts.append(_text(16, y + 25, layer))
+        for column, name in enumerate(cells):
+            x = left + (width + 6) * column
+            if row and name:
+                parts.append(_box(x, y, width, height, MADE_BY.get(name, VIOLET)))
+            parts.append(_text(x + 10, y + 25, name, 12 if row else 14))
+    bottom = 20 + (height + 6) * len(LAYERS) + 18
+    legend = (("PyTorch's own code", BLUE), ("NVIDIA's", TEAL), ("pytest-attnmem's", VIOLET))
+    for column, (name, colour) in enumerate(legend):
+        parts.append(_swatch(left + (width + 6) * column, bottom, colour, name))
+    return _svg(left + 3 * (width + 6) + 10, bottom + 20, "Who answers at each layer", parts)
+
+
 PICTURES: Final[dict[str, Callable[[], str]]] = {
     "training-step.svg": training_step,
     "failure.svg": failure,
+    "stand-ins.svg": stand_ins,
 }
 
 
