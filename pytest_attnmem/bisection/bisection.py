@@ -18,7 +18,7 @@ from ..measurement.held import Held
 from ..report.held_changes import HeldChange, held_changes
 from ..report.record import Record
 from .criterion import Criterion, criterion
-from .search import Found, State, search, sweep
+from .search import Found, State, search
 
 #: Fast: no second run to see who holds memory.
 _PLAIN: Final = ("--attnmem-explain=off",)
@@ -88,8 +88,8 @@ class Bisection:
         self._show = show
         self._samples: dict[str, Sample] = {}
 
-    def run(self, good: str, bad: str, *, grew: bool, tolerance: Tolerance, every: bool) -> Result:
-        """Returns the first bad commit, and what it changed; with ``every``, it measures all.
+    def run(self, good: str, bad: str, *, grew: bool, tolerance: Tolerance) -> Result:
+        """Returns the first bad commit, and what it changed.
 
         Raises:
             AttnMemError: the ends cannot be told apart, or git or the process fails.
@@ -97,7 +97,7 @@ class Bisection:
         ends = [self._sample(good), self._sample(bad)]
         rule = criterion(ends[0], ends[1], grew, tolerance)
         chain = self._repository.chain(good, bad)
-        found = (sweep if every else search)(len(chain), self._state_of(chain, rule))
+        found = search(len(chain), self._state_of(chain, rule))
         merges: list[str] = []
         while inside := self._inside(chain, found, rule):
             merges.append(chain[found.bad])

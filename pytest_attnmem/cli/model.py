@@ -17,14 +17,13 @@ from ..measurement.garbage import anything_frozen
 from ..measurement.qkv_inputs import dtype_of
 from ..measurement.values_limit import VALUES_LIMIT, parse_values_limit
 from ..profiles import DEFAULT_PROFILE, find_profile
-from ..units import format_size, parse_size, shown
+from ..units import format_size, shown
 from .kernel_workload import size_of
 from .output_path import check_output_path
 from .progress import progress
 
 if TYPE_CHECKING:
-    from ..models.advice import Advice
-    from ..models.model_memory import ModelMemory, ModelRun
+    from ..models.model_memory import ModelRun
     from ..models.search import Longest
 
 #: The longest sequence and the largest batch that are tried.
@@ -57,19 +56,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--checkpoint", action="store_true", help="recompute layers in the backward pass")
     add("--accumulate", default="1", metavar="K", help="micro-batches of a step (default: 1)")
     add("--sdpa", default="", metavar="BACKEND", help="pin SDPA to flash, efficient or math")
-    add("--attention", default="", metavar="NAME", help="eager or sdpa, of transformers")
     add("--loss", default="", metavar="pkg.mod:fn", help="the loss, a function of the output")
-    add("--loss-chunks", default="", metavar="K", help="make the logits of K chunks in turn")
-    add("--implementation", default="", metavar="HOW", help="foreach, fused or for-loop optimizer")
-    add("--keep-gradients", action="store_true", help="zero_grad(set_to_none=False)")
     add("--device", default=DEFAULT_PROFILE, metavar="PROFILE", help="such as H200")
     add("--backend", default="", choices=["", "null", "simulated"], metavar="null|simulated",
         help="default: null where it runs")  # fmt: skip
     add("--longest", action="store_true", help="find the longest N that fits")
     add("--largest-batch", action="store_true", help="find the largest B that fits")
-    add("--terms", action="store_true", help="print the formulas of cells that other sizes prove")
-    add("--budget", default="", metavar="SIZE", help="of --advise; default: the device's memory")
-    add("--advise", action="store_true", help="run what would need less; print what then passes")
     add("--html", default="", metavar="PATH", help="write a page: what is alive, by module")
     add("--json", action="store_true", help="print the result as JSON")
 
@@ -119,8 +111,6 @@ def _lines(
         check_output_path("html", arguments.html)
     backend = _backend(arguments)
     from ..backends.primed_backend import open_primed
-    from ..models import advice_text
-    from ..models.cell_terms import cell_terms
     from ..models.model_memory import ModelRun
     from ..models.sources import source_of
     from ..models.table import render, to_dict
@@ -135,47 +125,20 @@ def _lines(
         found = run.memory()
         show(f"the peak is {format_size(found.peak_bytes)}; searching")
         searches = _searches(arguments, run, show)
-        formulas = cell_terms(run, found, show) if arguments.terms and found.parts else None
         capacity = find_profile(arguments.device).memory_bytes
         if arguments.html:
             name = arguments.source + (f" {arguments.config}" if arguments.config else "")
             Path(arguments.html).write_text(page(name, run, found), "utf-8")
-        advice = _advice(arguments, run, found, capacity, show)
     finally:
         if backend.startswith("null"):
             from ..backends.null.program import settle
 
             settle()
     if arguments.json:
-        data = to_dict(found, capacity, searches, formulas)
-        if advice is not None:
-            data["advice"] = advice_text.to_dict(advice)
-        lines = [json.dumps(data, indent=1, ensure_ascii=False)]
+        lines = [json.dumps(to_dict(found, capacity, searches), indent=1, ensure_ascii=False)]
     else:
-        lines = [*render(found, capacity, searches, formulas)]
-        if advice is not None:
-            lines += ["", *advice_text.render(advice, found.measurement.place)]
+        lines = render(found, capacity, searches)
     return lines, 0 if found.fits else 1
-
-
-def _advice(
-    arguments: Namespace,
-    run: ModelRun,
-    found: ModelMemory,
-    capacity: int,
-    show: Callable[[str], None],
-) -> Advice | None:
-    """Returns the advice that was asked for.
-
-    Raises:
-        BudgetError: ``--budget`` is not a size.
-    """
-    if not arguments.advise:
-        return None
-    from ..models.advice import advise
-
-    budget = parse_size(arguments.budget) if arguments.budget else capacity
-    return advise(run, found, budget, show)
 
 
 def _searches(
@@ -229,10 +192,6 @@ def _recipe(arguments: Namespace) -> Any:
         accumulate=size_of("accumulate", arguments.accumulate),
         new_tokens=size_of("new-tokens", arguments.new_tokens) if arguments.decode else 0,
         sdpa=arguments.sdpa,
-        attention=arguments.attention,
-        implementation=arguments.implementation,
-        keep_gradients=arguments.keep_gradients,
-        loss_chunks=size_of("loss-chunks", arguments.loss_chunks) if arguments.loss_chunks else 0,
         loss=named_object(arguments.loss) if arguments.loss else None,
         inputs=parse_inputs(arguments.input),
         sizes=sizes,

@@ -35,17 +35,3 @@ def config_sizes(model: Any) -> dict[str, int]:
     if "heads" in found:
         found.setdefault("kv_heads", found["heads"])
     return found
-
-
-def renamed(entries: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, int]:
-    """Returns the sizes under the names that ``entries`` of a config have; none if one is missing.
-
-    ``sizes`` are by symbol, as ``config_sizes`` returns them.
-    """
-    found = {}
-    for symbol, size in sizes.items():
-        name = next((one for one in _NAMES.get(symbol, ()) if one in entries), None)
-        if name is None:
-            return {}
-        found[name] = size
-    return found

@@ -11,9 +11,8 @@ from typing import Any
 from ..errors import AttnMemError, BudgetError
 from ..measurement.qkv_inputs import dtype_of
 from ..units import kind_of, shown
-from .checkpointing import Contexts, checkpoint_layers
+from .checkpointing import checkpoint_layers
 from .choices import optimizer_of, sdpa_backend
-from .chunked_loss import chunked_loss
 from .config_sizes import config_sizes
 from .inputs import InputSpec, parse_inputs
 from .labels import Notes, tensors_in
@@ -29,13 +28,6 @@ class Program:
         self.source = source
         self.recipe = recipe
         self.device = device
-        self.steps = STEPS
-        self.passes = recipe.accumulate
-        """The micro-batches of a step that run."""
-        self.contexts: Contexts | None = None
-        """The contexts of what is recomputed, if someone watches it."""
-        self.attention = ""
-        """The attention of a model of transformers, ``eager`` or ``sdpa``; known after a run."""
         self.sizes: dict[str, int] = {}
         """The symbols of the recipe and of the model's config; known after a run."""
         self.parameters = 0
@@ -76,11 +68,8 @@ class Program:
         if not isinstance(model, torch.nn.Module):
             raise BudgetError(f"the source made {kind_of(model)}; expected an nn.Module")
         model = model.to(device=self.device, dtype=dtype).train(bool(self.recipe.train))
-        if self.recipe.attention:
-            _choose_attention(model, self.recipe.attention)
-        self.attention = getattr(getattr(model, "config", None), "_attn_implementation", None) or ""
         if self.recipe.checkpoint:
-            checkpoint_layers(model, self.contexts)
+            checkpoint_layers(model)
         return model
 
     def _inputs(self, model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -104,27 +93,22 @@ class Program:
         return tuple(tensor for name, tensor in made if not name), named
 
     def _train(self, model: Any, inputs: Any, names: Mapping[int, str], notes: Notes) -> None:
-        make = optimizer_of(self.recipe.train, self.recipe.implementation)
+        make = optimizer_of(self.recipe.train)
         optimizer = make(model.parameters())
-        for _ in range(self.steps):
-            for _ in range(self.passes):
+        for _ in range(STEPS):
+            for _ in range(self.recipe.accumulate):
                 self._backward(model, inputs, notes)
             notes.label(_GRADIENTS, ((names[id(p)], p.grad) for p in model.parameters()))
             with notes.phase("optimizer"):
                 optimizer.step()
             notes.label(_STATES, _states(optimizer, names))
             with notes.phase("clear"):
-                optimizer.zero_grad(set_to_none=not self.recipe.keep_gradients)
+                optimizer.zero_grad()
 
     def _backward(self, model: Any, inputs: Any, notes: Notes) -> None:
-        chunks = self.recipe.loss_chunks
         with notes.phase("forward"), self._context():
-            if chunks:
-                vocab = self.sizes.get("vocab", 0)
-                output, loss = None, chunked_loss(model, inputs, chunks, vocab, self.contexts)
-            else:
-                output = model(*inputs[0], **inputs[1])
-                loss = self._loss(output, inputs)
+            output = model(*inputs[0], **inputs[1])
+            loss = self._loss(output, inputs)
             if self.recipe.accumulate > 1:
                 loss = loss / self.recipe.accumulate
         notes.label("logits and loss", (("", tensor) for tensor in tensors_in(output, 2)))
@@ -236,24 +220,6 @@ def _taken(layer: Any) -> str:
         return f"float[B,N,{width}]"
     rows = getattr(layer, "num_embeddings", None)
     return "" if rows is None else f"long[B,N]<{rows}"
-
-
-def _choose_attention(model: Any, name: str) -> None:
-    """Sets the attention of a model of transformers.
-
-    Raises:
-        BudgetError: the model has no such choice, or not this one.
-    """
-    choose = getattr(model, "set_attn_implementation", None)
-    if choose is None:
-        raise BudgetError(
-            f"{type(model).__name__} has no set_attn_implementation, which --attention needs; only"
-            " models of transformers have"
-        )
-    try:
-        choose(name)
-    except (ValueError, ImportError) as error:
-        raise BudgetError(f"--attention {shown(name)}: {shown(error, 160)}") from None
 
 
 def _owned(model: Any) -> Iterator[tuple[str, Any]]:

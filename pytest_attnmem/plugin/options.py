@@ -31,14 +31,13 @@ NO_VALUE = object()
 #: The baseline, at the rootdir, unless another is named.
 BASELINE = "attnmem-baseline.json"
 
-#: The formats of the session's report, which are the modules of ``report.formats``, and their help.
+#: The formats of the session's report, which are modules of ``report``, and their help.
 FORMATS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "csv": "write a line for each result to this file",
         "html": "write a page with tables and charts",
         "json": "write the results to this file",
         "markdown": "write a table for a pull request's comment",
-        "trend": "write the peaks for trend tools, as customSmallerIsBetter JSON",
     }
 )
 #: The formats that show the lifetimes of tensors.

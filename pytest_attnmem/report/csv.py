@@ -17,11 +17,11 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
-from ...budgets.verdict import Outcome
-from ..record import Record
+from ..budgets.verdict import Outcome
+from .record import Record
 
 if TYPE_CHECKING:
-    from ..summary import Summary
+    from .summary import Summary
 
 _NESTED: Final = frozenset({"held", "timeline", "growth"})
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from pytest_attnmem.report.formats.csv import COLUMNS, render
+from pytest_attnmem.report.csv import COLUMNS, render
 from pytest_attnmem.report.record import Record
 from pytest_attnmem.report.summary import summarise
 
-from ..rows import OVER, records
+from .rows import OVER, records
 
 ROW = replace(OVER, nodeid="a.py::test", allocated_bytes=None, retained_bytes=-8)
 
