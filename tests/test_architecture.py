@@ -27,7 +27,6 @@ LAW = (
         "allocator",
         "symbols",
         "inference",
-        "snapshots",
     ),
     *("nulldevice", "certified", "measurement", "budgets", "closed_forms", "values"),
     *("backends", "kernels", "baselines", "models"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -12,12 +14,11 @@ from ..measurement.installed_torch import missing_forms
 from ..measurement.peak_components import Component, decompose
 from ..profiles import DeviceProfile
 from ..units import shown
-from .case import SweepCase
+from .case import SweepCase, timed_passes
 from .dimensions import with_dimensions
 from .extrapolation import MAX_ALLOCATIONS, PERIOD, allocations, memory_by_growth, memory_by_model
 from .memory import CaseMemory, observe
 from .results import ERROR, OK, OOM, UNMEASURED, Row
-from .timing import mean_times
 
 #: More memory than any device has.
 _UNLIMITED: Final = 1 << 70
@@ -182,3 +183,42 @@ class SweepRunner:
             reason,
             workspace_bytes=self.primed.workspace_bytes,
         )
+
+
+def mean_times(
+    case: SweepCase, device: str, passes: int, warmup: int
+) -> tuple[float, float | None]:
+    """Returns the milliseconds of a forward pass without gradients, and of a backward pass alone.
+
+    Each is the mean of ``passes`` passes after ``warmup``; the device is synchronised around each.
+    """
+    forward, prepare_backward = timed_passes(case, device)
+    forward_ms = _mean_ms(lambda: forward, device, passes, warmup)
+    backward_ms = _mean_ms(prepare_backward, device, passes, warmup) if case.backward else None
+    return forward_ms, backward_ms
+
+
+def _mean_ms(
+    prepare: Callable[[], Callable[[], Any]], device: str, passes: int, warmup: int
+) -> float:
+    seconds = 0.0
+    for number in range(warmup + passes):
+        run = prepare()
+        _synchronize(device)
+        started = time.perf_counter()
+        run()
+        _synchronize(device)
+        if number >= warmup:
+            seconds += time.perf_counter() - started
+        del run
+    return seconds / passes * 1000
+
+
+def _synchronize(device: str) -> None:
+    import torch
+
+    kind = torch.device(device).type
+    if kind == "cuda":
+        torch.cuda.synchronize(device)
+    elif kind != "cpu":
+        torch.accelerator.synchronize()
