@@ -9,14 +9,25 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import BackendUnavailable, BudgetError
+from ..measurement.environment import describe
 from ..measurement.garbage import anything_frozen
+from ..measurement.held import Held
 from ..measurement.qkv_inputs import dtype_of
+from ..measurement.tensor_groups import ROLES, general
+from ..measurement.timeline import Allocation, Timeline
 from ..measurement.values_limit import VALUES_LIMIT, parse_values_limit
+from ..models.breakdown import OUTSIDE, folded, table_of
+from ..models.model_memory import ModelMemory, ModelRun
 from ..profiles import DEFAULT_PROFILE, find_profile
+from ..report.html import render
+from ..report.origin import origin
+from ..report.record import record
+from ..report.summary import summarise
 from ..units import format_size, shown
 from .kernel_workload import size_of
 from .output_path import check_output_path
@@ -25,6 +36,7 @@ from .progress import progress
 if TYPE_CHECKING:
     from ..models.model_memory import ModelRun
     from ..models.search import Longest
+
 
 #: The longest sequence and the largest batch that are tried.
 _LIMITS: Final = (("longest", "N", 1 << 27), ("largest_batch", "B", 1 << 20))
@@ -114,7 +126,6 @@ def _lines(
     from ..models.model_memory import ModelRun
     from ..models.sources import source_of
     from ..models.table import render, to_dict
-    from .model_page import page
 
     recipe = _recipe(arguments)
     source = source_of(arguments.source, arguments.arg, arguments.config)
@@ -200,3 +211,39 @@ def _recipe(arguments: Namespace) -> Any:
 
 def _dtype(name: str, option: str) -> str:
     return str(dtype_of(name, option)).removeprefix("torch.")
+
+
+def page(name: str, run: ModelRun, found: ModelMemory) -> str:
+    """Returns the page of one model: its peak, the largest tensors, and the timeline by module."""
+    measured = replace(
+        found.measurement,
+        held=tuple(
+            replace(part.held, op=": ".join(filter(None, (general(part.module), part.held.op))))
+            for part in sorted(found.parts, key=lambda part: -part.held.nbytes)
+        ),
+        timeline=by_module(run.timeline(), found),
+    )
+    row = record(name, str(found.recipe), None, measured, found.sizes)
+    facts = {**describe(), **origin(Path.cwd())}
+    return render(summarise([row]), facts)
+
+
+def by_module(life: Timeline | None, found: ModelMemory) -> Timeline | None:
+    """Returns the timeline with a layer for each module, and each module's weights under it."""
+    if life is None:
+        return None
+    weights = [part for part in found.parts if part.term == "weights"]
+    below = [
+        Allocation(Held(row.total(), (), "weights", module, ""), 0, None)
+        for module, row in table_of(weights).items()
+    ]
+    above = [replace(span, held=_of_module(span.held, span.held.module)) for span in life.spans]
+    return replace(life, spans=(*below, *above))
+
+
+def _of_module(held: Held, module: str) -> Held:
+    """Returns a tensor that stands for its module: tensors of one module share a colour."""
+    if not (held.dtype or held.scratch or module):
+        return held  # the sum of those that are not listed
+    place = folded(general(module)) if module else ROLES.get(held.role, OUTSIDE)
+    return Held(held.nbytes, held.shape, held.dtype or "scratch", place, "")

@@ -4,19 +4,128 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import Any
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
 
 from ..errors import AttnMemError, BudgetError
 from ..measurement.qkv_inputs import dtype_of
+from ..suggestion import did_you_mean
 from ..units import kind_of, shown
-from .checkpointing import checkpoint_layers
-from .choices import optimizer_of, sdpa_backend
-from .config_sizes import config_sizes
 from .inputs import InputSpec, parse_inputs
 from .labels import Notes, tensors_in
 from .recipe import STEPS, Recipe
+
+#: The names that configs of public models give to a size, by symbol; the first found counts.
+_NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "layers", "depth"),
+        "hidden": ("hidden_size", "n_embd", "d_model", "dim", "hidden"),
+        "heads": ("num_attention_heads", "n_head", "n_heads", "num_heads", "heads"),
+        "kv_heads": ("num_key_value_heads", "n_kv_heads", "kv_heads"),
+        "vocab": ("vocab_size", "vocab"),
+        "experts": ("num_local_experts", "num_experts", "n_routed_experts", "experts"),
+    }
+)
+
+
+def config_sizes(model: Any) -> dict[str, int]:
+    """Returns layers, hidden, heads, kv_heads, vocab and experts from ``model.config``.
+
+    A size that the config does not have is left out; ``kv_heads`` is then ``heads``.
+    """
+    config = getattr(model, "config", None)
+    entries: Mapping[str, Any] = config if isinstance(config, Mapping) else {}
+    found: dict[str, int] = {}
+    for symbol, names in _NAMES.items():
+        read = (entries.get(name, getattr(config, name, None)) for name in names)
+        values = [value for value in read if isinstance(value, int)]
+        if values and not isinstance(values[0], bool):
+            found[symbol] = values[0]
+    if "heads" in found:
+        found.setdefault("kv_heads", found["heads"])
+    return found
+
+
+_KNOWN = ("adamw", "adam", "sgd", "adafactor")
+
+
+def optimizer_of(name: str | Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the function from parameters to an optimizer, with PyTorch's own defaults.
+
+    Raises:
+        BudgetError: no optimizer has the name.
+    """
+    import torch
+
+    if callable(name):
+        return name
+    found: dict[str, Callable[..., Any]] = dict(
+        zip(
+            _KNOWN,
+            (torch.optim.AdamW, torch.optim.Adam, torch.optim.SGD, torch.optim.Adafactor),
+            strict=True,
+        )
+    )
+    if name not in found:
+        hint = did_you_mean(name, _KNOWN)
+        raise BudgetError(
+            f"unknown optimizer {shown(name)}; expected one of {', '.join(_KNOWN)}, or pkg.mod:fn"
+            f" that makes one of the parameters{hint}"
+        )
+    return found[name]
+
+
+def sdpa_backend(name: str) -> Any:
+    """Returns PyTorch's ``SDPBackend`` of that name: flash, efficient, math or cudnn.
+
+    Raises:
+        BudgetError: there is none.
+    """
+    from torch.nn.attention import SDPBackend
+
+    known = {
+        "flash": SDPBackend.FLASH_ATTENTION,
+        "efficient": SDPBackend.EFFICIENT_ATTENTION,
+        "math": SDPBackend.MATH,
+        "cudnn": SDPBackend.CUDNN_ATTENTION,
+    }
+    if name not in known:
+        raise BudgetError(
+            f"unknown backend of SDPA {shown(name)}; expected one of {', '.join(known)}"
+            + did_you_mean(name, known)
+        )
+    return known[name]
+
+
+def checkpoint_layers(model: Any) -> None:
+    """Makes layers keep only their inputs: by the model's own switch, else each of a ModuleList.
+
+    Raises:
+        BudgetError: the model has neither.
+    """
+    import torch
+    from torch.utils.checkpoint import checkpoint
+
+    if hasattr(model, "gradient_checkpointing_enable"):
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+        return
+    layers = [
+        layer
+        for module in model.modules()
+        if isinstance(module, torch.nn.ModuleList)
+        for layer in module
+    ]
+    if not layers:
+        raise BudgetError(
+            f"{shown(type(model).__name__)} has no nn.ModuleList of layers to checkpoint; call"
+            " torch.utils.checkpoint in the model itself"
+        )
+    for layer in layers:
+        layer.forward = partial(checkpoint, layer.forward, use_reentrant=False)
+
 
 _WEIGHTS, _GRADIENTS, _STATES = "weights", "gradients", "optimizer state"
 

@@ -273,7 +273,7 @@ def pytest_runtest_makereport(
         reason = f"skipped: {why}" if report.skipped else f"setup failed: {why}"
         RowWriter(item).write_unmeasured(reason)
     if report.failed and call.excinfo is not None and can_measure():
-        from .crash_line import add_hint, point_at_test
+        from .reported_errors import add_hint, point_at_test
 
         point_at_test(item, call, report)
         if PLAN in item.stash:
