@@ -19,7 +19,7 @@ from ..measurement.held import Held
 from ..measurement.tensor_groups import in_module, line_of
 from ..measurement.timeline import Allocation, Timeline
 from ..units import format_size
-from . import perfetto, write
+from . import write
 from .record import Record
 
 #: The most characters of a test's name in a file's name; the end of a name tells tests apart.
@@ -37,7 +37,7 @@ def write_traces(directory: Path, rows: Iterable[Record]) -> None:
     for row in rows:
         failed = row.outcome is Outcome.OVER or row.baseline_state == State.REGRESSED.value
         if failed and row.timeline is not None:
-            text = perfetto.render(row, row.timeline)
+            text = render(row, row.timeline)
             write(directory / f"{stem(row)}.trace.json", text)
 
 
