@@ -65,8 +65,8 @@ docs: $(DOCS)/installed
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet
 	@echo "The site: build/site/index.html"
 
-# The tests that need a browser or a C++ compiler, whose own work takes longer than what they test.
-TOOLS := tests/report/browser tests/kernels/test_flex.py
+# The tests that need a browser, whose own work takes longer than what they test.
+TOOLS := tests/report/browser
 
 test-tools: $(VENV)/installed
 	$(BIN)/python -m pytest -n auto --dist loadfile $(TOOLS)

@@ -43,7 +43,6 @@ CORE = (
     "tests/plugin/test_silence.py",
     "tests/plugin/test_without_torch.py",
     "tests/plugin/test_xdist.py",
-    "tests/report/formats",
     "tests/report/test_json.py",
     "tests/report/test_terminal.py",
 )

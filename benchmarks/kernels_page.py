@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_leaves
 from pytest_attnmem.backends.primed_backend import PrimedBackend, open_primed
 from pytest_attnmem.budgets.memory_model import MemoryModel
 from pytest_attnmem.formulas.interpolation import through
-from pytest_attnmem.kernels import KERNELS, Kernel, decode, flex, paged, ring, sdpa
+from pytest_attnmem.kernels import KERNELS, Kernel, decode, ring, sdpa
 from pytest_attnmem.measurement.garbage import garbage_frozen
 from pytest_attnmem.measurement.qkv_inputs import qkv
 from pytest_attnmem.symbols.attention_shape import Source, gather
@@ -46,8 +46,6 @@ SDPA: Final = (sdpa.flash, sdpa.efficient, sdpa.cudnn, sdpa.math, scaled_dot_pro
 DEVICES: Final = ("A100-80GB", "H100", "B200")
 #: A kernel whose loop is over positions: it would run for long at a length where a block is short.
 RECURRENT: Final = "linear-recurrent"
-#: The kernels whose call is for one new position.
-STEPS: Final = (decode.attention, paged.attention)
 #: Operators that do not read the tensor that they write.
 OVERWRITES: Final = ("copy_", "fill_", "zero_")
 #: Matrix products, and the index of the left matrix among their arguments.
@@ -99,11 +97,8 @@ OTHERS = f"""
 ## Kernels with other calls
 
 `decode.attention` takes one step with a key/value cache, static or growing; here N = 1 and
-M = {N}. `paged.attention` takes one with pages of 16 positions, from a pool that its row leaves
-out; it has no backward pass. `ring.attention` takes a part of the sequence on each process of a
-group; peaks are for one rank of R = {RANKS}. `flex.attention` is the compiled `flex_attention`; it
-refuses to run dense. On the CPU it also refuses d = 8 or 16 if a block of keys is 8 longer than a
-multiple of 16, because PyTorch's compiled kernel then reads beyond the keys.
+M = {N}. `ring.attention` takes a part of the sequence on each process of a group; peaks are for one
+rank of R = {RANKS}.
 
 """
 
@@ -127,9 +122,7 @@ def render() -> str:
         [
             _other("decode.STATIC", decode.attention, decode.STATIC),
             _other("decode.GROWING", decode.attention, decode.GROWING),
-            _other("paged.MODEL", paged.attention, paged.MODEL),
             _other("ring.MODEL", ring.attention, ring.MODEL.forward, ring.MODEL.training),
-            _other("flex.MODEL", flex.attention, flex.MODEL.forward, flex.MODEL.training),
         ],
     )
     each = "\n".join(f"- `{_path(k.attention)}`: {_summary(k.attention)}" for k in KERNELS)
@@ -186,7 +179,7 @@ def _digits(number: float) -> str:
 
 
 def _other(name: str, attention: Callable[..., Any], *models: MemoryModel) -> list[str]:
-    known = {**SIZES, "N": 1 if attention in STEPS else N, "M": N}
+    known = {**SIZES, "N": 1 if attention is decode.attention else N, "M": N}
     shape = gather([Source("the page", known)])
     peaks = [format_size(model.peak(shape)) for model in models]
     return [f"`{name}`", *_order(attention), *peaks, *["-"] * (2 - len(peaks))]

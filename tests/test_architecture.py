@@ -27,7 +27,6 @@ LAW = (
         "allocator",
         "symbols",
         "inference",
-        "snapshots",
     ),
     *("nulldevice", "certified", "measurement", "budgets", "closed_forms", "values"),
     *("backends", "kernels", "baselines", "models"),
@@ -39,7 +38,7 @@ FACES = ("__init__", "roofline")
 #: The folders that import torch at once, and the files that do elsewhere.
 TORCH = (
     *("values", "backends", "kernels", "nulldevice/cudnn.py", "nulldevice/program.py"),
-    "verification/workloads",
+    "verification/workloads.py",
 )
 #: The modules that must wait until something is measured or printed.
 HEAVY = frozenset({"torch", "numpy", "tabulate", "matplotlib"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -21,19 +21,19 @@ from ..errors import BudgetError
 from ..measurement import qkv_inputs
 from ..measurement.measurement import Measurement
 from ..measurement.protocol import simulation_context
-from ..models.model_memory import ModelMemory
+from ..models.model_memory import ModelMemory, ModelRun, recipe_of
 from ..symbols.attention_shape import AttentionShape, Source, begun_again, gather
+from ..units import kind_of
 from .attribution import traced_call
 from .comparison import Comparison, Ratio, Saving, judge_comparison
 from .compiled_functions import Compilations, warmup_of
 from .conclusion import Conclusions, Ending, Part, Rows, Strictness
 from .derive import derive
 from .limits import caller_line, check_metric, check_name, device_facts, parse_call_limit
-from .model_calls import ModelCalls, measurement_of
 from .region import Region
 
 
-class AttnMem(ModelCalls):
+class AttnMem:
     """Measures code and judges the measurements against limits; the ``attnmem`` fixture."""
 
     def __init__(
@@ -47,7 +47,7 @@ class AttnMem(ModelCalls):
         explain: str = "auto",
         enforcing: bool = True,
     ) -> None:
-        self._primed = lambda name: primed(name or backend)
+        self._primed: Callable[[str | None], PrimedBackend] = lambda name: primed(name or backend)
         self._sources = [*sources]
         self.conclusions = Conclusions(rows, strict or Strictness(), explain, enforcing)
         self._names: Counter[str] = Counter()
@@ -57,6 +57,30 @@ class AttnMem(ModelCalls):
 
     def __repr__(self) -> str:
         return "<attnmem>"
+
+    @property
+    def device(self) -> str:
+        """The device that the backend measures, as torch names it: ``"cuda:0"``, ``"cpu"``."""
+        return str(self._primed(None).backend.device)  # without the marks of this package
+
+    @property
+    def computes(self) -> bool:
+        """True if tensors have values: false on the null device and in a simulated run."""
+        return self._primed(None).backend.computes
+
+    def model(
+        self, source: Any, *, inputs: Sequence[str] = (), backend: str | None = None, **options: Any
+    ) -> ModelMemory:
+        """Returns the memory of a model by module and term; see :func:`pytest_attnmem.model`.
+
+        ``check(found.part("blocks.*", "saved for backward"), "34*layers*B*N*hidden")`` holds a part
+        of it to a limit.
+
+        Raises:
+            BackendUnavailable: the backend cannot measure here.
+            BudgetError: an option is unknown, or the model does not run.
+        """
+        return ModelRun(source, recipe_of(inputs, options), self._primed(backend)).memory()
 
     def qkv(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, Any]:
         """Returns inputs for attention on the backend's device; see :func:`pytest_attnmem.qkv`."""
@@ -188,7 +212,7 @@ class AttnMem(ModelCalls):
         """
         options = {"metric": metric, "tolerance": tolerance, "exact": exact, "oom": oom}
         spec = parse_call_limit("check", limit, options, symbols)
-        measurement = spec.counted(measurement_of(measurement))
+        measurement = spec.counted(_measurement_of(measurement))
         shape = self.shape(Source("check", symbols), device_facts(measurement))
         verdict = judge(measurement, resolve(spec, shape, measurement.kinds))
         return self._enforce(name, verdict, measurement, shape)
@@ -296,3 +320,15 @@ class AttnMem(ModelCalls):
     def _unique(self, name: str) -> str:
         self._names[name] = number = self._names[name] + 1
         return name if number == 1 else self._unique(f"{name} #{number}")
+
+
+def _measurement_of(measured: object) -> Measurement:
+    """Returns the measurement that ``check`` judges; of a model, that of its recipe.
+
+    Raises:
+        BudgetError: it is neither.
+    """
+    found = measured.measurement if isinstance(measured, ModelMemory) else measured
+    if isinstance(found, Measurement):
+        return found
+    raise BudgetError(f"check takes the Measurement that measure returned; got {kind_of(measured)}")

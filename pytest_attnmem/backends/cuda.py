@@ -13,7 +13,6 @@ from ..errors import BackendUnavailable, DeviceMissing
 from ..measurement.protocol import Recorder
 from ..nulldevice.launch import present
 from .autograd_thread import Engine
-from .cleared_workspaces import times_cleared
 from .counter_backend import CounterBackend
 from .program_counters import ProgramCounters, program_counters
 from .tracing.cuda_history import NEEDED, CudaMemoryHistory
@@ -165,3 +164,23 @@ def check(argument: str, cuda: Any = torch.cuda) -> None:
     if argument and not (argument.isdecimal() and int(argument) < count):
         kind = DeviceMissing if argument.isdecimal() else BackendUnavailable
         raise kind(f"backend 'cuda' has no device {argument!r}; expected a number below {count}")
+
+
+_CLEAR = "_cuda_clearCublasWorkspaces"
+
+
+def times_cleared() -> int:
+    """Returns the number of times since the first call, in this process."""
+    library: Any = torch._C
+    clear = getattr(library, _CLEAR, None)
+    if clear is None:  # a build without CUDA
+        return 0
+    if not hasattr(clear, "times"):
+
+        def counted() -> None:
+            counted.times += 1  # type: ignore[attr-defined]
+            clear()
+
+        counted.times = 0  # type: ignore[attr-defined]
+        setattr(library, _CLEAR, counted)
+    return int(getattr(library, _CLEAR).times)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from types import FrameType
+from typing import Any, Final, TypeVar
 
 from ..errors import BackendUnavailable, ProgramRefused, StartAgain
 from ..measurement.held import Returned
@@ -17,7 +20,7 @@ from ..measurement.window import Window
 from ..measurement.window_stack import HolderSearch, is_measured, pause, window
 from ..program_frames import hide_own_frames
 from ..units import excerpt
-from .import_frames import import_frames_freed
+from .import_watch import after_import
 from .registry import BACKENDS, Opener, open_backend, starts_again
 
 _T = TypeVar("_T")
@@ -129,3 +132,27 @@ def open_primed(
     except (ProgramRefused, Exception) as error:  # a foreign allocator, a device without room
         why = excerpt(f"{type(error).__name__}: {error}", 160)
         raise BackendUnavailable(f"backend {name!r} could not be primed: {why}") from error
+
+
+_MODULE: Final = "torch._dynamo"
+
+
+@contextmanager
+def import_frames_freed() -> Iterator[None]:
+    """Frees these frames if the body imports the module; it collects no other garbage."""
+    if _MODULE in sys.modules:
+        yield
+        return
+    give_up = after_import(_MODULE, lambda _: _free())
+    try:
+        yield
+    finally:
+        give_up()
+
+
+def _free() -> None:
+    from torch.fx import wrap
+
+    for found in gc.get_objects():
+        if type(found) is FrameType and found.f_code is wrap.__code__:
+            found.clear()

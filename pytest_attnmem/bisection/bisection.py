@@ -12,13 +12,107 @@ from ..budgets.tolerance import Tolerance
 from ..commits.commit_files import CommitFiles
 from ..commits.repository import Commit, Repository
 from ..commits.terms import LISTING, entries, terms
-from ..commits.warm_process import Row, Sample, WarmProcess
+from ..commits.warm_process import Row, Sample, WarmProcess, named
 from ..errors import AttnMemError
 from ..measurement.held import Held
 from ..report.held_changes import HeldChange, held_changes
 from ..report.record import Record
-from .criterion import Criterion, criterion
-from .search import Found, State, search, sweep
+from .search import Found, State, search
+
+
+@dataclass(frozen=True, slots=True)
+class Criterion:
+    """A commit is bad if one of the rows is over its budget, or above its level."""
+
+    levels: Mapping[Row, int | None]
+    """The most bytes of a good commit; None: the row's own budget decides."""
+
+    @property
+    def by_budget(self) -> bool:
+        """Returns True if budgets decide."""
+        return None in self.levels.values()
+
+    def bad_rows(self, sample: Sample) -> list[Row]:
+        """Returns the rows that are bad in a sample, the largest growth first."""
+        bad = [row for row, level in self.levels.items() if _is_bad(sample.rows.get(row), level)]
+        return sorted(bad, key=lambda row: -(sample.rows[row].value or 0))
+
+    def state(self, sample: Sample) -> State:
+        """Returns the state of a commit; it is skipped if a row is missing and no other is bad."""
+        if self.bad_rows(sample):
+            return State.BAD
+        return State.GOOD if self.levels.keys() <= sample.rows.keys() else State.SKIPPED
+
+    def why_skipped(self, sample: Sample) -> str:
+        """Returns the reason why a commit is skipped."""
+        missing = next(row for row in self.levels if row not in sample.rows)
+        return sample.problem or f"{named(missing)} was not measured"
+
+
+def _is_bad(row: Record | None, level: int | None) -> bool:
+    if row is None:
+        return False
+    if row.out_of_memory:
+        return True
+    return row.fails or row.is_expected_failure if level is None else (row.value or 0) > level
+
+
+def criterion(good: Sample, bad: Sample, grew: bool, tolerance: Tolerance) -> Criterion:
+    """Returns what tells the ends apart: a budget that only the bad end exceeds, else growth.
+
+    Args:
+        good: the rows of the good end.
+        bad: the rows of the bad end.
+        grew: True if growth decides even where a budget is exceeded.
+        tolerance: the growth that does not count.
+
+    Raises:
+        AttnMemError: the ends have no row in common, or none is worse at the bad end.
+    """
+    shared = [row for row in bad.rows if row in good.rows]
+    if not shared:
+        raise AttnMemError(_nothing_shared(good, bad))
+    over = {row for row in shared if _is_bad(bad.rows[row], None)}
+    already = [row for row in shared if row in over and _is_bad(good.rows[row], None)]
+    newly = [row for row in shared if row in over and row not in already]
+    if newly and not grew:
+        return Criterion(dict.fromkeys(newly))
+    levels: dict[Row, int | None] = {}
+    for row in shared:
+        before = good.rows[row]
+        if before.value is None or before.out_of_memory:
+            continue
+        level = before.value + tolerance.allowance(before.value)
+        if _is_bad(bad.rows[row], level):
+            levels[row] = level
+    if levels:
+        return Criterion(levels)
+    if already:
+        raise AttnMemError(
+            f"{named(already[0])} is over its budget at the good end already, and did not grow;"
+            " name an earlier good commit"
+        )
+    tests = f"{len(shared)} result{'' if len(shared) == 1 else 's'}"
+    raise AttnMemError(
+        f"the bad end is good: of {tests} none is over its budget or grew since the good end"
+    )
+
+
+def _nothing_shared(good: Sample, bad: Sample) -> str:
+    for end, sample in (("good", good), ("bad", bad)):
+        if not sample.rows:
+            why = sample.problem or "no test ran"
+            hint = "; --tests-from bad runs the bad end's tests there" if end == "good" else ""
+            return f"nothing was measured at the {end} end: {why}{hint}"
+    return (
+        f"{named(next(iter(bad.rows)))} is not measured at the good end{_because(good)};"
+        " --tests-from bad runs the bad end's tests at every commit"
+    )
+
+
+def _because(sample: Sample) -> str:
+    return f", where {sample.problem}" if sample.problem else ""
+
 
 #: Fast: no second run to see who holds memory.
 _PLAIN: Final = ("--attnmem-explain=off",)
@@ -88,8 +182,8 @@ class Bisection:
         self._show = show
         self._samples: dict[str, Sample] = {}
 
-    def run(self, good: str, bad: str, *, grew: bool, tolerance: Tolerance, every: bool) -> Result:
-        """Returns the first bad commit, and what it changed; with ``every``, it measures all.
+    def run(self, good: str, bad: str, *, grew: bool, tolerance: Tolerance) -> Result:
+        """Returns the first bad commit, and what it changed.
 
         Raises:
             AttnMemError: the ends cannot be told apart, or git or the process fails.
@@ -97,7 +191,7 @@ class Bisection:
         ends = [self._sample(good), self._sample(bad)]
         rule = criterion(ends[0], ends[1], grew, tolerance)
         chain = self._repository.chain(good, bad)
-        found = (sweep if every else search)(len(chain), self._state_of(chain, rule))
+        found = search(len(chain), self._state_of(chain, rule))
         merges: list[str] = []
         while inside := self._inside(chain, found, rule):
             merges.append(chain[found.bad])

@@ -52,17 +52,3 @@ def _middle(found: Found) -> int:
     """Returns the number of the commit to measure next; 0 if there is none."""
     inside = [n for n in range(found.good + 1, found.bad) if n not in found.states]
     return min(inside, key=lambda n: abs(2 * n - found.good - found.bad), default=0)
-
-
-def sweep(count: int, state_of: Callable[[int], State]) -> Found:
-    """Returns the same after measuring every commit; it trusts no order.
-
-    The first bad commit is the one after which all measured commits are bad.
-    """
-    found = Found(0, count - 1, {0: State.GOOD, count - 1: State.BAD})
-    for number in range(1, count - 1):
-        found.states[number] = state_of(number)
-    known = [n for n in range(count) if found.states[n] is not State.SKIPPED]
-    found.good = max(n for n in known if found.states[n] is State.GOOD)
-    found.bad = min(n for n in known if n > found.good)
-    return found

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from io import TextIOWrapper
 from types import ModuleType
-from typing import Final, NamedTuple, Protocol, cast
+from typing import Final, Protocol, cast
 
 from .. import __version__
 from ..errors import AttnMemError, BudgetError, ProgramRefused
@@ -21,9 +21,7 @@ from . import (
     bisect,
     certify,
     compare,
-    completion,
     derive,
-    diff,
     doctor,
     explain,
     history,
@@ -43,15 +41,15 @@ from . import (
 #: The subcommands, in the order of ``attnmem --help``.
 COMMANDS: tuple[ModuleType, ...] = (
     *(sweep, plot, predict, max_length, model, roofline, derive, run),
-    *(explain, bisect, history, diff, compare, merge, report, install, doctor, verify),
-    *(certify, completion),
+    *(explain, bisect, history, compare, merge, report, install, doctor, verify),
+    certify,
 )
 
 
 #: Arguments that are lists and may be empty.
 _LISTS: Final = frozenset(
-    {"shapes", "sizes", "number", "program", "arg", "input", "size", "tests", "settings", "paths"}
-    | {"modules", "stand_in", "operators"}
+    {"shapes", "sizes", "number", "program", "arg", "input", "size", "tests", "paths", "stand_in"}
+    | {"operators"}
 )
 _MAX_LINE: Final = 1000
 
@@ -66,14 +64,7 @@ class Command(Protocol):
         """Runs the command and returns the exit code."""
 
 
-class Parsers(NamedTuple):
-    """The parser of the command line, and those of its subcommands by name."""
-
-    whole: ArgumentParser
-    commands: dict[str, ArgumentParser]
-
-
-def make_parser() -> Parsers:
+def make_parser() -> ArgumentParser:
     """Returns the parser of the command line."""
     parser = ArgumentParser(prog="attnmem", description="Memory complexity as a unit test.")
     parser.add_argument("--version", action="version", version=f"attnmem {__version__}")
@@ -84,7 +75,7 @@ def make_parser() -> Parsers:
         sub = commands.add_parser(name, help=summary, description=summary)
         cast("Command", module).add_arguments(sub)
         sub.set_defaults(execute=cast("Command", module).execute)
-    return Parsers(parser, dict(commands.choices))
+    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -93,8 +84,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     As in a shell, the exit code is 130 after an interrupt and 141 after a closed pipe.
     """
     words, tests = _split(sys.argv[1:] if argv is None else argv)
-    parsers = make_parser()
-    arguments = parsers.whole.parse_args(words, Namespace(tests=tests, parsers=parsers.commands))
+    arguments = make_parser().parse_args(words, Namespace(tests=tests))
     try:
         _check_values(arguments)
         # A user's program runs as it would without us; all other commands list workspaces apart.

@@ -20,7 +20,6 @@ from ..commits.warm_process import named, warm_process
 from ..errors import AttnMemError
 from ..report import held_changes
 from ..units import excerpt, format_distinct
-from .bisect_table import table
 from .progress import progress
 
 #: The most lines of tensors for one test.
@@ -59,7 +58,6 @@ def add_arguments(parser: ArgumentParser) -> None:
         help="each: each commit's own tests; bad: those of the bad end at every commit; or those"
         " of a COMMIT, or of a FOLDER such as . or /tmp/new (default: each)",
     )
-    parser.add_argument("--all", action="store_true", help="measure every commit, and list them")
     parser.add_argument(
         "--timeout",
         type=float,
@@ -95,12 +93,12 @@ def execute(arguments: Namespace) -> int:
         ) as process,
     ):
         found = Bisection(repository, files, process, tests, show).run(
-            good, bad, grew=arguments.grew, tolerance=tolerance, every=arguments.all
+            good, bad, grew=arguments.grew, tolerance=tolerance
         )
     if arguments.json:
         print(json.dumps(to_dict(found), indent=1, ensure_ascii=False))
     else:
-        print("\n".join([*render(found, arguments.all), *uncommitted(repository)]))
+        print("\n".join([*render(found), *uncommitted(repository)]))
     return 0 if len(found.found.candidates) == 1 else 1
 
 
@@ -119,13 +117,11 @@ def uncommitted(repository: Repository) -> Iterator[str]:
         yield f"{files} changes that are in no commit, which were not measured"
 
 
-def render(found: Result, every: bool) -> list[str]:
+def render(found: Result) -> list[str]:
     """Returns the answer, then what it rests on."""
     lines = [*_answer(found)]
     for culprit in found.culprits:
         lines += ["", *_told(culprit)]
-    if every:
-        lines += ["", *table(found)]
     if skipped := found.skipped:
         plural = "s" if len(skipped) > 1 else ""
         lines += ["", f"skipped {len(skipped)} commit{plural} that cannot be measured:"]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import json
-import os
-import sys
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from typing import Any
@@ -14,6 +11,7 @@ from ..api.derive import derive
 from ..closed_forms.derived import Derived, Holder, Term
 from ..errors import BudgetError, SizesError
 from ..measurement.qkv_inputs import dtype_of
+from ..models.sources import named_object
 from ..units import shown
 from .kernel_workload import size_of
 from .progress import progress
@@ -68,7 +66,7 @@ def execute(arguments: Namespace) -> int:
     try:
         with progress(f"deriving {arguments.function}"):
             found = derive(
-                _function(arguments.function),
+                named_object(arguments.function),
                 *arguments.shapes,
                 dtype=dtype_of(arguments.dtype, "--dtype"),
                 backward=arguments.backward,
@@ -161,24 +159,3 @@ def _number(text: str) -> tuple[str, list[int]]:
     if not (equals and name.isidentifier()):
         raise BudgetError(f"cannot read --number {shown(text)}; write --number layers=1,2,3")
     return name, [size_of("number", value) for value in values.split(",")]
-
-
-def _function(path: str) -> Any:
-    module, colon, name = path.partition(":")
-    if not (module and colon and name):
-        raise BudgetError(f"cannot find {path!r}; write the module, a colon and the function")
-    sys.path.insert(0, os.getcwd())  # as python -m does
-    try:
-        found: Any = importlib.import_module(module)
-        for part in name.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        slip = f"; write {module[:-3]}:{name}" if module.endswith(".py") else ""
-        raise BudgetError(f"cannot find {path!r}: {error}{slip}") from error
-    except KeyboardInterrupt:
-        raise
-    except (
-        BaseException
-    ) as error:  # the module's own code; pytest and sys.exit() raise no Exception
-        raise BudgetError(f"cannot import {path!r}: {shown(error, 200)}") from error
-    return found

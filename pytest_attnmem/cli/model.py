@@ -9,23 +9,34 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import BackendUnavailable, BudgetError
+from ..measurement.environment import describe
 from ..measurement.garbage import anything_frozen
+from ..measurement.held import Held
 from ..measurement.qkv_inputs import dtype_of
+from ..measurement.tensor_groups import ROLES, general
+from ..measurement.timeline import Allocation, Timeline
 from ..measurement.values_limit import VALUES_LIMIT, parse_values_limit
+from ..models.breakdown import OUTSIDE, folded, table_of
+from ..models.model_memory import ModelMemory, ModelRun
 from ..profiles import DEFAULT_PROFILE, find_profile
-from ..units import format_size, parse_size, shown
+from ..report.html import render
+from ..report.origin import origin
+from ..report.record import record
+from ..report.summary import summarise
+from ..units import format_size, shown
 from .kernel_workload import size_of
 from .output_path import check_output_path
 from .progress import progress
 
 if TYPE_CHECKING:
-    from ..models.advice import Advice
-    from ..models.model_memory import ModelMemory, ModelRun
+    from ..models.model_memory import ModelRun
     from ..models.search import Longest
+
 
 #: The longest sequence and the largest batch that are tried.
 _LIMITS: Final = (("longest", "N", 1 << 27), ("largest_batch", "B", 1 << 20))
@@ -57,19 +68,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--checkpoint", action="store_true", help="recompute layers in the backward pass")
     add("--accumulate", default="1", metavar="K", help="micro-batches of a step (default: 1)")
     add("--sdpa", default="", metavar="BACKEND", help="pin SDPA to flash, efficient or math")
-    add("--attention", default="", metavar="NAME", help="eager or sdpa, of transformers")
     add("--loss", default="", metavar="pkg.mod:fn", help="the loss, a function of the output")
-    add("--loss-chunks", default="", metavar="K", help="make the logits of K chunks in turn")
-    add("--implementation", default="", metavar="HOW", help="foreach, fused or for-loop optimizer")
-    add("--keep-gradients", action="store_true", help="zero_grad(set_to_none=False)")
     add("--device", default=DEFAULT_PROFILE, metavar="PROFILE", help="such as H200")
     add("--backend", default="", choices=["", "null", "simulated"], metavar="null|simulated",
         help="default: null where it runs")  # fmt: skip
     add("--longest", action="store_true", help="find the longest N that fits")
     add("--largest-batch", action="store_true", help="find the largest B that fits")
-    add("--terms", action="store_true", help="print the formulas of cells that other sizes prove")
-    add("--budget", default="", metavar="SIZE", help="of --advise; default: the device's memory")
-    add("--advise", action="store_true", help="run what would need less; print what then passes")
     add("--html", default="", metavar="PATH", help="write a page: what is alive, by module")
     add("--json", action="store_true", help="print the result as JSON")
 
@@ -119,12 +123,9 @@ def _lines(
         check_output_path("html", arguments.html)
     backend = _backend(arguments)
     from ..backends.primed_backend import open_primed
-    from ..models import advice_text
-    from ..models.cell_terms import cell_terms
     from ..models.model_memory import ModelRun
     from ..models.sources import source_of
     from ..models.table import render, to_dict
-    from .model_page import page
 
     recipe = _recipe(arguments)
     source = source_of(arguments.source, arguments.arg, arguments.config)
@@ -135,47 +136,20 @@ def _lines(
         found = run.memory()
         show(f"the peak is {format_size(found.peak_bytes)}; searching")
         searches = _searches(arguments, run, show)
-        formulas = cell_terms(run, found, show) if arguments.terms and found.parts else None
         capacity = find_profile(arguments.device).memory_bytes
         if arguments.html:
             name = arguments.source + (f" {arguments.config}" if arguments.config else "")
             Path(arguments.html).write_text(page(name, run, found), "utf-8")
-        advice = _advice(arguments, run, found, capacity, show)
     finally:
         if backend.startswith("null"):
             from ..backends.null.program import settle
 
             settle()
     if arguments.json:
-        data = to_dict(found, capacity, searches, formulas)
-        if advice is not None:
-            data["advice"] = advice_text.to_dict(advice)
-        lines = [json.dumps(data, indent=1, ensure_ascii=False)]
+        lines = [json.dumps(to_dict(found, capacity, searches), indent=1, ensure_ascii=False)]
     else:
-        lines = [*render(found, capacity, searches, formulas)]
-        if advice is not None:
-            lines += ["", *advice_text.render(advice, found.measurement.place)]
+        lines = render(found, capacity, searches)
     return lines, 0 if found.fits else 1
-
-
-def _advice(
-    arguments: Namespace,
-    run: ModelRun,
-    found: ModelMemory,
-    capacity: int,
-    show: Callable[[str], None],
-) -> Advice | None:
-    """Returns the advice that was asked for.
-
-    Raises:
-        BudgetError: ``--budget`` is not a size.
-    """
-    if not arguments.advise:
-        return None
-    from ..models.advice import advise
-
-    budget = parse_size(arguments.budget) if arguments.budget else capacity
-    return advise(run, found, budget, show)
 
 
 def _searches(
@@ -229,10 +203,6 @@ def _recipe(arguments: Namespace) -> Any:
         accumulate=size_of("accumulate", arguments.accumulate),
         new_tokens=size_of("new-tokens", arguments.new_tokens) if arguments.decode else 0,
         sdpa=arguments.sdpa,
-        attention=arguments.attention,
-        implementation=arguments.implementation,
-        keep_gradients=arguments.keep_gradients,
-        loss_chunks=size_of("loss-chunks", arguments.loss_chunks) if arguments.loss_chunks else 0,
         loss=named_object(arguments.loss) if arguments.loss else None,
         inputs=parse_inputs(arguments.input),
         sizes=sizes,
@@ -241,3 +211,39 @@ def _recipe(arguments: Namespace) -> Any:
 
 def _dtype(name: str, option: str) -> str:
     return str(dtype_of(name, option)).removeprefix("torch.")
+
+
+def page(name: str, run: ModelRun, found: ModelMemory) -> str:
+    """Returns the page of one model: its peak, the largest tensors, and the timeline by module."""
+    measured = replace(
+        found.measurement,
+        held=tuple(
+            replace(part.held, op=": ".join(filter(None, (general(part.module), part.held.op))))
+            for part in sorted(found.parts, key=lambda part: -part.held.nbytes)
+        ),
+        timeline=by_module(run.timeline(), found),
+    )
+    row = record(name, str(found.recipe), None, measured, found.sizes)
+    facts = {**describe(), **origin(Path.cwd())}
+    return render(summarise([row]), facts)
+
+
+def by_module(life: Timeline | None, found: ModelMemory) -> Timeline | None:
+    """Returns the timeline with a layer for each module, and each module's weights under it."""
+    if life is None:
+        return None
+    weights = [part for part in found.parts if part.term == "weights"]
+    below = [
+        Allocation(Held(row.total(), (), "weights", module, ""), 0, None)
+        for module, row in table_of(weights).items()
+    ]
+    above = [replace(span, held=_of_module(span.held, span.held.module)) for span in life.spans]
+    return replace(life, spans=(*below, *above))
+
+
+def _of_module(held: Held, module: str) -> Held:
+    """Returns a tensor that stands for its module: tensors of one module share a colour."""
+    if not (held.dtype or held.scratch or module):
+        return held  # the sum of those that are not listed
+    place = folded(general(module)) if module else ROLES.get(held.role, OUTSIDE)
+    return Held(held.nbytes, held.shape, held.dtype or "scratch", place, "")

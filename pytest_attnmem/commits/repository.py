@@ -74,17 +74,9 @@ class Repository:
             AttnMemError: git is missing, or the folder is in no repository.
         """
         self.path = folder
-        try:
-            bare = self.git("rev-parse", "--is-bare-repository").strip() == "true"
-            place = "--absolute-git-dir" if bare else "--show-toplevel"
-            self.root = Path(self.git("rev-parse", place).rstrip("\n")).resolve()
-        except AttnMemError as error:
-            if "not a git repository" not in str(error):
-                raise
-            raise AttnMemError(
-                f"{folder} is in no git repository; run this in the repository of the tests"
-            ) from None
-        self.is_bare = bare
+        self.is_bare = self.git("rev-parse", "--is-bare-repository").strip() == "true"
+        place = "--absolute-git-dir" if self.is_bare else "--show-toplevel"
+        self.root = Path(self.git("rev-parse", place).rstrip("\n")).resolve()
 
     def git(self, *arguments: str, text: str = "") -> str:
         """Returns the output of a git command; hooks do not run.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import random as randomness
 from dataclasses import dataclass
 
+from .input_checks import at_least_one
+
 
 @dataclass(frozen=True, slots=True)
 class BlockMask:
@@ -37,14 +39,14 @@ class BlockMask:
 
 def local(rows: int, columns: int, window: int) -> BlockMask:
     """Returns the blocks (i, j) with ``|i - j| < window``."""
-    _at_least_one(window=window)
+    at_least_one(window=window)
     near = (range(max(0, i - window + 1), min(columns, i + window)) for i in range(rows))
     return BlockMask(tuple(map(tuple, near)), columns)
 
 
 def strided(rows: int, columns: int, stride: int) -> BlockMask:
     """Returns the blocks (i, j) with ``i - j`` a multiple of ``stride``."""
-    _at_least_one(stride=stride)
+    at_least_one(stride=stride)
     return BlockMask(tuple(tuple(range(i % stride, columns, stride)) for i in range(rows)), columns)
 
 
@@ -55,14 +57,8 @@ def random(
 
     With ``causal`` no block is above the diagonal. The same ``seed`` gives the same blocks.
     """
-    _at_least_one(count=count)
+    at_least_one(count=count)
     draw = randomness.Random(seed)
     known = (min(columns, i + 1) if causal else columns for i in range(rows))
     drawn = (tuple(sorted(draw.sample(range(m), min(count, m)))) for m in known)
     return BlockMask(tuple(drawn), columns)
-
-
-def _at_least_one(**sizes: int) -> None:
-    for name, size in sizes.items():
-        if size < 1:
-            raise ValueError(f"{name} must be at least 1, got {size}")

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .block_mask import BlockMask, local
-from .input_checks import check_inputs
+from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
+from .recorded import load, recorded
 
 BLOCK = 64
 
@@ -51,13 +50,9 @@ def attention(
     (arXiv 2007.14062), Big Bird.
     """
     check_inputs(q, k, v)
-    if block < 1:
-        raise ValueError(f"block must be at least 1, got {block}")
+    at_least_one(block=block)
     layout = _Layout.of(q, k, block_mask, block, causal, scale)
-    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
-        out: Tensor = _BlockSparse.apply(q, k, v, layout)  # type: ignore[no-untyped-call]
-        return out
-    return _forward(q, k, v, layout)[0]
+    return recorded("block-sparse", _forward, _backward, layout, q, k, v)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,22 +120,9 @@ class _Layout:
             start = stop
 
 
-class _BlockSparse(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, layout: _Layout) -> Tensor:
-        out, weights = _forward(q, k, v, layout)
-        ctx.save_for_backward(q, k, v, out, weights)
-        ctx.layout = layout
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, out, weights = ctx.saved_tensors
-        return *_backward(q, k, v, out, weights, grad, ctx.layout), None
-
-
-def _forward(q: Tensor, k: Tensor, v: Tensor, layout: _Layout) -> tuple[Tensor, Tensor]:
+def _forward(
+    q: Tensor, k: Tensor, v: Tensor, layout: _Layout
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     (B, H, N, _), dv, (n, m) = q.shape, v.shape[3], layout.size
     dtype = torch.promote_types(q.dtype, torch.float32)
     out = q.new_zeros(B, H, N, dv)  # [B, H, N, dv]
@@ -148,9 +130,9 @@ def _forward(q: Tensor, k: Tensor, v: Tensor, layout: _Layout) -> tuple[Tensor, 
     # In a block on the diagonal, the c-th key comes after the r-th query if c > r.
     hidden = q.new_full((n, m) if layout.causal else (0, 0), True, dtype=torch.bool).triu_(1)
     for rows, p, blocks in layout.parts(weights):
-        q_i = _load(q, rows, dtype)
+        q_i = load(q, rows, dtype)
         for cols, p_j in blocks:
-            p_j.baddbmm_(q_i, _load(k, cols, dtype).mT, beta=0, alpha=layout.scale)
+            p_j.baddbmm_(q_i, load(k, cols, dtype).mT, beta=0, alpha=layout.scale)
             if layout.causal and cols.start == rows.start:
                 p_j.masked_fill_(hidden[: p_j.shape[1], : p_j.shape[2]], -torch.inf)
         del q_i
@@ -158,10 +140,10 @@ def _forward(q: Tensor, k: Tensor, v: Tensor, layout: _Layout) -> tuple[Tensor, 
         p.div_(p.sum(-1, keepdim=True))  # [B·H, n, 1]
         out_i = p.new_zeros(*p.shape[:2], dv)  # [B·H, n, dv]
         for cols, p_j in blocks:
-            out_i.baddbmm_(p_j, _load(v, cols, dtype))
+            out_i.baddbmm_(p_j, load(v, cols, dtype))
         out[:, :, rows] = out_i.unflatten(0, (B, H))
         del out_i  # before the next one is made
-    return out, weights
+    return out, (out, weights)
 
 
 def _backward(
@@ -172,35 +154,24 @@ def _backward(
     dq = q.new_zeros(q.shape)  # [B, H, N, d]
     dk, dv = k.new_zeros(k.shape, dtype=dtype), v.new_zeros(v.shape, dtype=dtype)
     for rows, _, blocks in layout.parts(weights):
-        q_i, grad_i = _load(q, rows, dtype), _copy(grad, rows, dtype)  # [B·H, n, dv]
-        out_i = _copy(out, rows, dtype)  # [B·H, n, dv]
+        q_i, grad_i = load(q, rows, dtype), load(grad, rows, dtype, copy=True)  # [B·H, n, dv]
+        out_i = load(out, rows, dtype, copy=True)  # [B·H, n, dv]
         delta_i = out_i.mul_(grad_i).sum(-1, keepdim=True)  # [B·H, n, 1]
         del out_i
         dq_i = grad_i.new_zeros(q_i.shape)  # [B·H, n, d]
         for cols, p in blocks:
-            k_j, v_j = _load(k, cols, dtype), _load(v, cols, dtype)
-            _load(dv, cols, dtype).baddbmm_(p.mT, grad_i)
+            k_j, v_j = load(k, cols, dtype), load(v, cols, dtype)
+            load(dv, cols, dtype).baddbmm_(p.mT, grad_i)
             ds = slope[:, : p.shape[1], : p.shape[2]].baddbmm_(grad_i, v_j.mT, beta=0)
             ds.sub_(delta_i).mul_(p)
             dq_i.baddbmm_(ds, k_j, alpha=layout.scale)
-            _load(dk, cols, dtype).baddbmm_(ds.mT, q_i, alpha=layout.scale)
+            load(dk, cols, dtype).baddbmm_(ds.mT, q_i, alpha=layout.scale)
             del k_j, v_j, ds
         dq[:, :, rows] = dq_i.unflatten(0, (B, H))
         del q_i, grad_i, delta_i, dq_i
     del slope  # makes room for dk and dv in the inputs' dtype
     dk = dk.to(q.dtype)
     return dq, dk, dv.to(q.dtype)
-
-
-def _load(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """Returns a block of rows, [B·H, n, …]: a view, or a copy if the dtype differs."""
-    return x[:, :, rows].flatten(0, 1).to(dtype)
-
-
-def _copy(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """Returns the block as a new tensor: no GEMM accepts a gradient of one expanded number."""
-    block = x[:, :, rows].flatten(0, 1)
-    return block.to(dtype, copy=True, memory_format=torch.contiguous_format)
 
 
 _N, _M = "min(block, N)", "min(block, M)"

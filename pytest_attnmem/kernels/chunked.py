@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
-from .input_checks import check_inputs
+from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
+from .recorded import add_mask, blocks, load, recorded
 
 SMALLEST = 128
 
@@ -54,9 +53,7 @@ def attention(
     Need O(n²) Memory.
     """
     check_inputs(q, k, v, mask)
-    for name, chunk in (("chunk_q", chunk_q), ("chunk_k", chunk_k)):
-        if chunk is not None and chunk < 1:
-            raise ValueError(f"{name} must be at least 1, got {chunk}")
+    at_least_one(chunk_q=chunk_q, chunk_k=chunk_k)
     (N, d), M = q.shape[2:], k.shape[2]
     cut = _Cut(
         causal,
@@ -64,14 +61,7 @@ def attention(
         _root(N) if chunk_q is None else chunk_q,
         _root(M) if chunk_k is None else chunk_k,
     )
-    if not torch.is_grad_enabled():
-        return _forward(q, k, v, mask, cut)
-    if mask is not None and mask.requires_grad:
-        raise ValueError("mask must not require a gradient in chunked, got one that does")
-    if q.requires_grad or k.requires_grad or v.requires_grad:
-        out: Tensor = _Chunked.apply(q, k, v, mask, cut)  # type: ignore[no-untyped-call]
-        return out
-    return _forward(q, k, v, mask, cut)
+    return recorded("chunked", _forward, _backward, cut, q, k, v, mask)
 
 
 def _root(length: int) -> int:
@@ -91,34 +81,20 @@ class _Cut:
     def columns(self, rows: slice, M: int) -> list[slice]:
         """Returns the chunks of keys that some of the queries see."""
         seen = rows.stop if self.causal else M
-        return [cols for cols in _blocks(M, self.chunk_k) if cols.start < seen]
+        return [cols for cols in blocks(M, self.chunk_k) if cols.start < seen]
 
 
-class _Chunked(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, cut: _Cut
-    ) -> Tensor:
-        ctx.save_for_backward(q, k, v, mask)
-        ctx.cut = cut
-        return _forward(q, k, v, mask, cut)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, mask = ctx.saved_tensors
-        return *_backward(q, k, v, mask, grad, ctx.cut), None, None
-
-
-def _forward(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, cut: _Cut) -> Tensor:
+def _forward(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, cut: _Cut
+) -> tuple[Tensor, tuple[()]]:
     (B, H, N, _), dv = q.shape, v.shape[3]
     tile = _Tile(q, k, mask, cut)
     out = q.new_empty(B, H, N, dv)  # [B, H, N, dv]
-    for rows in _blocks(N, cut.chunk_q):
-        out_i = _online(_load(q, rows, tile.dtype), rows, k, v, tile)[0]
+    for rows in blocks(N, cut.chunk_q):
+        out_i = _online(load(q, rows, tile.dtype), rows, k, v, tile)[0]
         out[:, :, rows] = out_i.unflatten(0, (B, H))
         del out_i  # here and below: before the next ones are made
-    return out
+    return out, ()
 
 
 def _online(q_i: Tensor, rows: slice, k: Tensor, v: Tensor, tile: _Tile) -> tuple[Tensor, Tensor]:
@@ -129,12 +105,12 @@ def _online(q_i: Tensor, rows: slice, k: Tensor, v: Tensor, tile: _Tile) -> tupl
     row_max = q_i.new_full((BH, n, 1), torch.finfo(q_i.dtype).min)  # [B·H, n, 1]
     row_sum = q_i.new_zeros(BH, n, 1)  # [B·H, n, 1]
     for cols in tile.cut.columns(rows, k.shape[2]):
-        p = tile.scores(q_i, _load(k, cols, tile.dtype), rows, cols)
+        p = tile.scores(q_i, load(k, cols, tile.dtype), rows, cols)
         new_max = torch.maximum(row_max, p.amax(-1, keepdim=True))  # [B·H, n, 1], twice
         p.sub_(new_max).exp_()
         shrink = row_max.sub_(new_max).exp_()
         row_sum.mul_(shrink).add_(p.sum(-1, keepdim=True))  # [B·H, n, 1]
-        acc.mul_(shrink).baddbmm_(p, _load(v, cols, tile.dtype))
+        acc.mul_(shrink).baddbmm_(p, load(v, cols, tile.dtype))
         row_max = new_max
         del p, new_max, shrink
     row_sum.clamp_(min=1)  # no change unless no key is seen: the largest score alone adds 1
@@ -149,22 +125,22 @@ def _backward(
     slope = torch.empty_like(tile.buffer)  # [B·H, chunk_q, chunk_k]
     dq = q.new_empty(q.shape)  # [B, H, N, d]
     dk, dv = k.new_zeros(k.shape, dtype=tile.dtype), v.new_zeros(v.shape, dtype=tile.dtype)
-    for rows in _blocks(N, cut.chunk_q):
-        q_i = _load(q, rows, tile.dtype)
+    for rows in blocks(N, cut.chunk_q):
+        q_i = load(q, rows, tile.dtype)
         out_i, lse_i = _online(q_i, rows, k, v, tile)
-        grad_i = _copy(grad, rows, tile.dtype)  # [B·H, n, dv]
+        grad_i = load(grad, rows, tile.dtype, copy=True)  # [B·H, n, dv]
         delta_i = out_i.mul_(grad_i).sum(-1, keepdim=True)  # [B·H, n, 1]
         del out_i
         dq_i = q_i.new_zeros(q_i.shape)  # [B·H, n, d]
         for cols in cut.columns(rows, M):
-            k_j, v_j = _load(k, cols, tile.dtype), _load(v, cols, tile.dtype)
+            k_j, v_j = load(k, cols, tile.dtype), load(v, cols, tile.dtype)
             p = tile.scores(q_i, k_j, rows, cols)
             p.sub_(lse_i).exp_()
-            _load(dv, cols, tile.dtype).baddbmm_(p.mT, grad_i)
+            load(dv, cols, tile.dtype).baddbmm_(p.mT, grad_i)
             ds = slope[:, : p.shape[1], : p.shape[2]].baddbmm_(grad_i, v_j.mT, beta=0)
             ds.sub_(delta_i).mul_(p)
             dq_i.baddbmm_(ds, k_j, alpha=cut.scale)
-            _load(dk, cols, tile.dtype).baddbmm_(ds.mT, q_i, alpha=cut.scale)
+            load(dk, cols, tile.dtype).baddbmm_(ds.mT, q_i, alpha=cut.scale)
             del k_j, v_j, p, ds
         dq[:, :, rows] = dq_i.unflatten(0, (B, H))
         del q_i, lse_i, grad_i, delta_i, dq_i
@@ -185,8 +161,8 @@ class _Tile:
         if cut.causal:
             self._hidden = q.new_empty(n, m, dtype=torch.bool)  # [chunk_q, chunk_k]
         self._mask = None if mask is None else mask.expand(B, H, N, M)
-        if mask is not None and mask.dtype == torch.bool:
-            self._nothing = q.new_full((), -torch.inf, dtype=self.dtype)  # []
+        boolean = mask is not None and mask.dtype == torch.bool
+        self._nothing = q.new_full((), -torch.inf, dtype=self.dtype) if boolean else None
 
     def scores(self, q_i: Tensor, k_j: Tensor, rows: slice, cols: slice) -> Tensor:
         """Scaled scores [B·H, n, m] in the buffer, -inf where a key is hidden."""
@@ -198,28 +174,8 @@ class _Tile:
             self._hidden.fill_(True).triu_(rows.start - cols.start + 1)
             scores.masked_fill_(self._hidden[:n, :m], -torch.inf)
         if self._mask is not None:
-            mask = self._mask[:, :, rows, cols]
-            seen = scores.unflatten(0, mask.shape[:2])  # [B, H, n, m], a view
-            if mask.dtype == torch.bool:
-                torch.where(mask, seen, self._nothing, out=seen)
-            else:
-                seen.add_(mask)
+            add_mask(scores, self._mask[:, :, rows, cols], self._nothing)
         return scores
-
-
-def _blocks(total: int, size: int) -> list[slice]:
-    return [slice(i, min(i + size, total)) for i in range(0, total, size)]
-
-
-def _load(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """One chunk of rows, [B·H, n, …]: a view, or a copy where the dtype differs."""
-    return x[:, :, rows].flatten(0, 1).to(dtype)
-
-
-def _copy(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """Returns the block as a new tensor: no GEMM accepts a gradient of one expanded number."""
-    block = x[:, :, rows].flatten(0, 1)
-    return block.to(dtype, copy=True, memory_format=torch.contiguous_format)
 
 
 # A chunk that is not given, 0, is the root of the length.

@@ -1,17 +1,19 @@
-"""FlashAttention-2 in plain PyTorch: tiles and an online softmax, never the N×M scores."""
+"""FlashAttention-2 in plain PyTorch: tiles and an online softmax, never the N×M scores.
+
+Query heads may share heads of keys and values, which stay as few: grouped-query attention.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
-from .input_checks import check_inputs
+from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
+from .recorded import add_mask, blocks, load, recorded
 
 BLOCK_Q, BLOCK_K = 128, 128
 
@@ -23,33 +25,61 @@ def attention(
     *,
     causal: bool = False,
     scale: float | None = None,
+    mask: Tensor | None = None,
     block_q: int = BLOCK_Q,
     block_k: int = BLOCK_K,
 ) -> Tensor:
-    """Softmax attention by tiles: q [B, H, N, d], k [B, H, M, d], v [B, H, M, dv] → [B, H, N, dv].
+    """Softmax attention by tiles, H/Hkv query heads to a key head → [B, H, N, dv].
 
-    A tile is ``block_q`` queries by ``block_k`` keys. With ``causal``, query i sees keys 0 to i and
-    tiles above the diagonal are skipped. ``scale`` is ``d**-0.5`` by default.
+    A tile has one query head of each group: only q, the output, the logarithm of each row's sum of
+    exponentials, [B, H, N], and their gradients have H heads. The backward pass keeps q, k, v, the
+    mask, the output and the logarithms, and sums the gradients of k and v over each group. Tiles,
+    the logarithms and dq until it is complete are float32 for half inputs.
 
-    The backward pass keeps q, k, v, the output and the logarithm of each row's sum of
-    exponentials, [B, H, N]; scores are computed again. What is inside a tile, that logarithm and
-    dq until it is complete are float32 for half inputs, and of the inputs' dtype otherwise.
+    Args:
+        q: [B, H, N, d].
+        k: [B, Hkv, M, d], Hkv a divisor of H; of one head, this is multi-query attention. Query
+            head h sees the key head ``h // (H // Hkv)``.
+        v: [B, Hkv, M, dv].
+        causal: Query i sees only the keys 0 … i; tiles above the diagonal are skipped.
+        scale: The factor of the scores, ``d ** -0.5`` by default.
+        mask: Broadcastable to [B, H, N, M]: bool, True for a visible key, or of q's dtype, added
+            to the scores. A query that sees no key gets zeros.
+        block_q: Queries in a tile.
+        block_k: Keys in a tile.
 
     Raises:
-        ValueError: the inputs do not fit together, or a block has no rows.
+        ValueError: the inputs do not fit together, a block has no rows, or ``mask``
+            requires a gradient.
 
     O(N·d) memory, O(N²·d) time: Dao, 2023 (arXiv 2307.08691), FlashAttention-2: Faster Attention
-    with Better Parallelism and Work Partitioning.
+    with Better Parallelism and Work Partitioning. Shared heads are of Ainslie et al., 2023 (arXiv
+    2305.13245), GQA: Training Generalized Multi-Query Transformer Models.
     """
-    check_inputs(q, k, v)
-    for name, block in (("block_q", block_q), ("block_k", block_k)):
-        if block < 1:
-            raise ValueError(f"{name} must be at least 1, got {block}")
+    _check_inputs(q, k, v, mask)
+    at_least_one(block_q=block_q, block_k=block_k)
     cut = _Cut(causal, q.shape[3] ** -0.5 if scale is None else scale, block_q, block_k)
-    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
-        out: Tensor = _Flash.apply(q, k, v, cut)  # type: ignore[no-untyped-call]
-        return out
-    return _forward(q, k, v, cut)[0]
+    return recorded("flash", _forward, _backward, cut, q, k, v, mask)
+
+
+def _check_inputs(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
+    """The contract, with Hkv heads of k and v."""
+    if q.dim() != 4 or q.shape[3] < 1:
+        check_inputs(q, k, v)
+    B, H, _, d = q.shape
+    fits = k.dim() == 4 and k.shape == (B, *k.shape[1:3], d) and min(k.shape[1:3]) > 0
+    if not fits or H % k.shape[1]:
+        raise ValueError(
+            f"k must have shape [B, Hkv, M, d] = [{B}, Hkv, M, {d}] with M >= 1 and Hkv a divisor"
+            f" of H = {H}, got {list(k.shape)}"
+        )
+    Hkv, M = k.shape[1:3]
+    if v.dim() != 4 or v.shape[:3] != (B, Hkv, M):
+        raise ValueError(
+            f"v must have shape [B, Hkv, M, dv] = [{B}, {Hkv}, {M}, dv], got {list(v.shape)}"
+        )
+    k, v = (x[:, :1].expand(-1, H, -1, -1) for x in (k, v))  # views
+    check_inputs(q, k, v, mask)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,104 +96,113 @@ class _Cut:
         return self.causal and cols.start >= rows.stop
 
 
-class _Flash(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, cut: _Cut) -> Tensor:
-        out, lse = _forward(q, k, v, cut)
-        ctx.save_for_backward(q, k, v, out, lse)
-        ctx.cut = cut
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, out, lse = ctx.saved_tensors
-        return *_backward(q, k, v, out, lse, grad, ctx.cut), None
-
-
-def _forward(q: Tensor, k: Tensor, v: Tensor, cut: _Cut) -> tuple[Tensor, Tensor]:
-    (B, H, N, _), dv = q.shape, v.shape[3]
-    tile = _Tile(q, k, cut)
-    out = q.new_empty(B, H, N, dv)  # [B, H, N, dv]
-    lse = q.new_empty(B, H, N, dtype=tile.dtype)  # [B, H, N]
-    for rows in _blocks(N, cut.block_q):
-        out_i, lse_i = _online(_load(q, rows, tile.dtype), rows, k, v, tile)
-        out[:, :, rows] = out_i.unflatten(0, (B, H))
-        lse[:, :, rows] = lse_i.unflatten(0, (B, H)).squeeze(-1)
-        del out_i, lse_i  # here and below: before the next ones are made
-    return out, lse
-
-
-def _online(q_i: Tensor, rows: slice, k: Tensor, v: Tensor, tile: _Tile) -> tuple[Tensor, Tensor]:
-    """One block of rows over all keys: its output [B·H, n, dv] and log-sum-exp [B·H, n, 1]."""
-    BH, n, _ = q_i.shape
-    acc = q_i.new_zeros(BH, n, v.shape[3])  # [B·H, n, dv]
-    row_max = q_i.new_full((BH, n, 1), -torch.inf)  # [B·H, n, 1]
-    row_sum = q_i.new_zeros(BH, n, 1)  # [B·H, n, 1]
-    for cols in _blocks(k.shape[2], tile.cut.block_k):
-        if tile.cut.skips(rows, cols):
-            break
-        p = tile.scores(q_i, _load(k, cols, tile.dtype), rows, cols)
-        new_max = torch.maximum(row_max, p.amax(-1, keepdim=True))  # [B·H, n, 1], twice
-        p.sub_(new_max).exp_()
-        shrink = row_max.sub_(new_max).exp_()
-        row_sum.mul_(shrink).add_(p.sum(-1, keepdim=True))  # [B·H, n, 1]
-        acc.mul_(shrink).baddbmm_(p, _load(v, cols, tile.dtype))
-        row_max = new_max
-        del new_max, shrink
-    return acc.div_(row_sum), row_max.add_(row_sum.log_())
-
-
 def _backward(
-    q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, grad: Tensor, cut: _Cut
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    out: Tensor,
+    lse: Tensor,
+    grad: Tensor,
+    cut: _Cut,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    B, H, N, _ = q.shape
-    tile = _Tile(q, k, cut)
-    slope = torch.empty_like(tile.buffer)  # [B·H, block_q, block_k]
+    (B, Hkv, M), N = k.shape[:3], q.shape[2]
+    tile, dtype = _Tile(q, k, mask, cut), lse.dtype
+    slope = torch.empty_like(tile.buffer)  # [B·Hkv, block_q, block_k]
     delta = torch.empty_like(lse)  # [B, H, N]
-    for rows in _blocks(N, cut.block_q):
-        grad_i = _copy(grad, rows, tile.dtype)  # [B·H, n, dv]
-        grad_i.mul_(_load(out, rows, tile.dtype))
-        delta[:, :, rows] = grad_i.sum(-1).unflatten(0, (B, H))  # [B·H, n]
+    dq = q.new_zeros(q.shape, dtype=dtype)  # [B, H, N, d]
+    dk, dv = k.new_empty(k.shape), v.new_empty(v.shape)  # [B, Hkv, M, d], [B, Hkv, M, dv]
+    members = [_members(x, Hkv) for x in (q, out, lse, grad, delta, dq)]
+    # Each part is one query head of every group, and one block of its rows.
+    parts = [
+        (g, *x, rows)
+        for g, x in enumerate(zip(*members, strict=True))
+        for rows in blocks(N, cut.block_q)
+    ]
+    for _, _, out_g, _, grad_g, delta_g, _, rows in parts:
+        grad_i = load(grad_g, rows, dtype, copy=True).mul_(load(out_g, rows, dtype))
+        delta_g[:, :, rows] = grad_i.sum(-1).unflatten(0, (B, Hkv))  # [B·Hkv, n]
         del grad_i
-    dq = q.new_zeros(q.shape, dtype=tile.dtype)  # [B, H, N, d]
-    dk, dv = k.new_empty(k.shape), v.new_empty(v.shape)  # [B, H, M, d], [B, H, M, dv]
-    for cols in _blocks(k.shape[2], cut.block_k):
-        k_j, v_j = _load(k, cols, tile.dtype), _load(v, cols, tile.dtype)
-        dk_j, dv_j = k_j.new_zeros(k_j.shape), v_j.new_zeros(v_j.shape)  # [B·H, m, d], […, dv]
-        for rows in _blocks(N, cut.block_q):
+    for cols in blocks(M, cut.block_k):
+        k_j, v_j = load(k, cols, dtype), load(v, cols, dtype)
+        dk_j, dv_j = torch.zeros_like(k_j), torch.zeros_like(v_j)  # [B·Hkv, m, d], […, dv]
+        for g, q_g, _, lse_g, grad_g, delta_g, dq_g, rows in parts:
             if cut.skips(rows, cols):
                 continue
-            q_i, grad_i = _load(q, rows, tile.dtype), _copy(grad, rows, tile.dtype)
-            p = tile.scores(q_i, k_j, rows, cols)
-            p.sub_(_load(lse, rows, tile.dtype).unsqueeze(-1)).exp_()
+            q_i, grad_i = load(q_g, rows, dtype), load(grad_g, rows, dtype, copy=True)
+            p = tile.scores(q_i, k_j, g, rows, cols)
+            p.sub_(load(lse_g, rows, dtype).unsqueeze(-1)).exp_()
             dv_j.baddbmm_(p.mT, grad_i)
             ds = slope[:, : p.shape[1], : p.shape[2]].baddbmm_(grad_i, v_j.mT, beta=0)
-            ds.sub_(_load(delta, rows, tile.dtype).unsqueeze(-1)).mul_(p)
-            _load(dq, rows, tile.dtype).baddbmm_(ds, k_j, alpha=cut.scale)
+            ds.sub_(load(delta_g, rows, dtype).unsqueeze(-1)).mul_(p)
+            load(dq_g, rows, dtype).baddbmm_(ds, k_j, alpha=cut.scale)
             dk_j.baddbmm_(ds.mT, q_i, alpha=cut.scale)
             del q_i, grad_i, p, ds
-        dk[:, :, cols] = dk_j.unflatten(0, (B, H))
-        dv[:, :, cols] = dv_j.unflatten(0, (B, H))
+        dk[:, :, cols] = dk_j.unflatten(0, (B, Hkv))
+        dv[:, :, cols] = dv_j.unflatten(0, (B, Hkv))
         del k_j, v_j, dk_j, dv_j
     del tile, slope  # makes room for dq in the inputs' dtype
     return dq.to(q.dtype), dk, dv
 
 
+def _forward(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, cut: _Cut
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    (B, H, N, _), (Hkv, dv) = q.shape, v.shape[1::2]
+    tile = _Tile(q, k, mask, cut)
+    out = q.new_empty(B, H, N, dv)  # [B, H, N, dv]
+    lse = q.new_empty(B, H, N, dtype=tile.dtype)  # [B, H, N]
+    q_heads, out_heads, lse_heads = (_members(x, Hkv) for x in (q, out, lse))
+    for g, q_g in enumerate(q_heads):
+        for rows in blocks(N, cut.block_q):
+            out_i, lse_i = _online(load(q_g, rows, tile.dtype), g, rows, k, v, tile)
+            out_heads[g][:, :, rows] = out_i.unflatten(0, (B, Hkv))
+            lse_heads[g][:, :, rows] = lse_i.unflatten(0, (B, Hkv)).squeeze(-1)
+            del out_i, lse_i  # here and below: before the next ones are made
+    return out, (out, lse)
+
+
+def _online(
+    q_i: Tensor, g: int, rows: slice, k: Tensor, v: Tensor, tile: _Tile
+) -> tuple[Tensor, Tensor]:
+    """A block of rows over all keys: its output [B·Hkv, n, dv], log-sum-exp [B·Hkv, n, 1]."""
+    BH, n, _ = q_i.shape
+    acc = q_i.new_zeros(BH, n, v.shape[3])  # [B·Hkv, n, dv]
+    # Finite, so that the difference is defined for a query that sees no key.
+    row_max = q_i.new_full((BH, n, 1), torch.finfo(q_i.dtype).min)  # [B·Hkv, n, 1]
+    row_sum = q_i.new_zeros(BH, n, 1)  # [B·Hkv, n, 1]
+    for cols in blocks(k.shape[2], tile.cut.block_k):
+        if tile.cut.skips(rows, cols):
+            break
+        p = tile.scores(q_i, load(k, cols, tile.dtype), g, rows, cols)
+        new_max = torch.maximum(row_max, p.amax(-1, keepdim=True))  # [B·Hkv, n, 1], twice
+        p.sub_(new_max).exp_()
+        shrink = row_max.sub_(new_max).exp_()
+        row_sum.mul_(shrink).add_(p.sum(-1, keepdim=True))  # [B·Hkv, n, 1]
+        acc.mul_(shrink).baddbmm_(p, load(v, cols, tile.dtype))
+        row_max = new_max
+        del new_max, shrink
+    row_sum.clamp_(min=1)  # no change unless no key is seen: the largest score alone adds 1
+    return acc.div_(row_sum), row_max.add_(row_sum.log_())
+
+
 class _Tile:
     """Room for the scores of one block of queries by one of keys, used for each in turn."""
 
-    def __init__(self, q: Tensor, k: Tensor, cut: _Cut) -> None:
-        (B, H, N, _), M = q.shape, k.shape[2]
+    def __init__(self, q: Tensor, k: Tensor, mask: Tensor | None, cut: _Cut) -> None:
+        (B, H, N, _), (Hkv, M) = q.shape, k.shape[1:3]
         n, m = min(cut.block_q, N), min(cut.block_k, M)
         self.cut = cut
         self.dtype = torch.promote_types(q.dtype, torch.float32)
-        self.buffer = q.new_empty(B * H, n, m, dtype=self.dtype)  # [B·H, block_q, block_k]
+        self.buffer = q.new_empty(B * Hkv, n, m, dtype=self.dtype)  # [B·Hkv, block_q, block_k]
         if cut.causal:
             self._hidden = q.new_empty(n, m, dtype=torch.bool)  # [block_q, block_k]
+        self._masks = None if mask is None else _members(mask.expand(B, H, N, M), Hkv)
+        boolean = mask is not None and mask.dtype == torch.bool
+        self._nothing = q.new_full((), -torch.inf, dtype=self.dtype) if boolean else None
 
-    def scores(self, q_i: Tensor, k_j: Tensor, rows: slice, cols: slice) -> Tensor:
-        """Scaled scores [B·H, n, m] in the buffer, -inf where a key is hidden."""
+    def scores(self, q_i: Tensor, k_j: Tensor, g: int, rows: slice, cols: slice) -> Tensor:
+        """Scaled scores [B·Hkv, n, m] of each group's head g, -inf where a key is hidden."""
         n, m = q_i.shape[1], k_j.shape[1]
         scores = self.buffer[:, :n, :m]
         scores.baddbmm_(q_i, k_j.mT, beta=0, alpha=self.cut.scale)
@@ -171,31 +210,29 @@ class _Tile:
             # Key cols.start + c comes after query rows.start + r: c - r > rows.start - cols.start.
             self._hidden.fill_(True).triu_(rows.start - cols.start + 1)
             scores.masked_fill_(self._hidden[:n, :m], -torch.inf)
+        if self._masks is not None:
+            add_mask(scores, self._masks[g][:, :, rows, cols], self._nothing)
         return scores
 
 
-def _blocks(total: int, size: int) -> list[slice]:
-    return [slice(i, min(i + size, total)) for i in range(0, total, size)]
-
-
-def _load(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """Returns a block of rows, [B·H, n, …]: a view, or a copy if the dtype differs."""
-    return x[:, :, rows].flatten(0, 1).to(dtype)
-
-
-def _copy(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """Returns the block as a new tensor: no GEMM accepts a gradient of one expanded number."""
-    block = x[:, :, rows].flatten(0, 1)
-    return block.to(dtype, copy=True, memory_format=torch.contiguous_format)
+def _members(x: Tensor, Hkv: int) -> tuple[Tensor, ...]:
+    """Returns the first query heads of all groups, the second, and so on: [B, Hkv, N, …] each."""
+    heads: tuple[Tensor, ...] = x.unflatten(1, (Hkv, x.shape[1] // Hkv)).unbind(2)
+    return heads
 
 
 _HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs: their blocks are converted when loaded
-_TILE = "B*H*min(block_q, N)*min(block_k, M)*max(itemsize, 4)"
-_ROW = "B*H*min(block_q, N)*max(itemsize, 4)"
-_COLUMN = "B*H*min(block_k, M)*max(itemsize, 4)"
+_TILE = "B*Hkv*min(block_q, N)*min(block_k, M)*max(itemsize, 4)"
+_ROW = "B*Hkv*min(block_q, N)*max(itemsize, 4)"
+_COLUMN = "B*Hkv*min(block_k, M)*max(itemsize, 4)"
 
 _KEPT = {"out": "B*H*N*dv*itemsize", "lse": "B*H*N*max(itemsize, 4)"}
-_TILES = {**_KEPT, "tile": _TILE, "hidden": "causal*min(block_q, N)*min(block_k, M)"}
+_TILES = {
+    **_KEPT,
+    "tile": _TILE,
+    "hidden": "causal*min(block_q, N)*min(block_k, M)",
+    "-inf": "min(1, mask)*max(itemsize, 4)",
+}
 _BLOCK = {**_TILES, "q_i": f"{_HALF}*{_ROW}*d", "acc": f"{_ROW}*dv"}
 _FORWARD = (
     Phase("scores", {**_BLOCK, "k_j": f"{_HALF}*{_COLUMN}*d", "row_max, row_sum": f"2*{_ROW}"}),
@@ -209,17 +246,16 @@ _LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
 _GRADS = {
     "delta": "B*H*N*max(itemsize, 4)",
     "dq": "B*H*N*d*max(itemsize, 4)",
-    "dk": "B*H*M*d*itemsize",
-    "dv": "B*H*M*dv*itemsize",
+    "dk": "B*Hkv*M*d*itemsize",
+    "dv": "B*Hkv*M*dv*itemsize",
 }
-_PAIR = {**_LOSS, **_TILES, "slope": _TILE, "grad_i": f"{_ROW}*dv"}
+_PAIR = {**_LOSS, **_TILES, **_GRADS, "slope": _TILE, "grad_i": f"{_ROW}*dv"}
 _BACKWARD = (
-    Phase("delta", {**_PAIR, "delta": _GRADS["delta"], "out_i": f"{_HALF}*{_ROW}*dv"}),
+    Phase("delta", {**_PAIR, "out_i or its sum": f"{_ROW}*max(1, {_HALF}*dv)"}),
     Phase(
         "gradients",
         {
             **_PAIR,
-            **_GRADS,
             "dk_j, dv_j": f"{_COLUMN}*(d + dv)",
             "q_i, k_j, v_j": f"{_HALF}*({_ROW}*d + {_COLUMN}*(d + dv))",
         },
@@ -227,10 +263,10 @@ _BACKWARD = (
     Phase("dq.to(q.dtype)", {**_LOSS, **_KEPT, **_GRADS, "result": f"{_HALF}*B*H*N*d*itemsize"}),
 )
 
-_DEFAULTS = {"causal": 0, "block_q": BLOCK_Q, "block_k": BLOCK_K}
+_DEFAULTS = {"causal": 0, "mask": 0, "block_q": BLOCK_Q, "block_k": BLOCK_K}
 MODEL = KernelModel(
     forward=MemoryModel("flash forward", _FORWARD, _DEFAULTS),
     training=MemoryModel("flash training", _FORWARD + _BACKWARD, _DEFAULTS),
 )
 
-KERNEL = Kernel("flash", attention, MODEL)
+KERNEL = Kernel("flash", attention, MODEL, mask=True, gqa=True)

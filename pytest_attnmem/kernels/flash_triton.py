@@ -10,11 +10,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs, is_simulated
 from .kernel import Kernel
+from .recorded import recorded
 
 #: Wider heads do not fit a multiprocessor's shared memory.
 MAX_WIDTH = 256
@@ -51,10 +51,7 @@ def attention(
     d, dv = q.shape[3], v.shape[3]
     how = _How(_programs(q), causal, d**-0.5 if scale is None else scale, d, dv)
     q, k, v = q.contiguous(), k.contiguous(), v.contiguous()
-    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
-        out: Tensor = _Flash.apply(q, k, v, how)  # type: ignore[no-untyped-call]
-        return out
-    return _forward(q, k, v, how)[0]
+    return recorded("flash-triton", _forward, _backward, how, q, k, v)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,27 +82,12 @@ class _How:
         )
 
 
-class _Flash(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, how: _How) -> Tensor:
-        out, lse = _forward(q, k, v, how)
-        ctx.save_for_backward(q, k, v, out, lse)
-        ctx.how = how
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, out, lse = ctx.saved_tensors
-        return *_backward(q, k, v, out, lse, grad, ctx.how), None
-
-
-def _forward(q: Tensor, k: Tensor, v: Tensor, how: _How) -> tuple[Tensor, Tensor]:
+def _forward(q: Tensor, k: Tensor, v: Tensor, how: _How) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     (B, H, N, _), (M, dv) = q.shape, v.shape[2:]
     out = q.new_empty(B, H, N, dv)  # [B, H, N, dv]
     lse = q.new_empty(B, H, N, dtype=torch.float32)  # [B, H, N]
     how.launch("forward", B * H, N, "BLOCK_Q", q, k, v, out, lse, how.scale, N, M)
-    return out, lse
+    return out, (out, lse)
 
 
 def _backward(

@@ -50,6 +50,17 @@ def check_inputs(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) ->
         )
 
 
+def at_least_one(**sizes: int | None) -> None:
+    """Checks the sizes that are given.
+
+    Raises:
+        ValueError: one is less than 1.
+    """
+    for name, size in sizes.items():
+        if size is not None and size < 1:
+            raise ValueError(f"{name} must be at least 1, got {size}")
+
+
 def is_simulated(tensor: Tensor) -> bool:
     """Returns True for a tensor of a simulated device, on which nothing runs."""
     return tensor.is_cuda and torch.cuda.get_device_name(tensor.device).endswith("(simulated)")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
-from .input_checks import check_inputs
+from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
+from .recorded import blocks, load, recorded
 
 BLOCK = 64
 
@@ -51,55 +50,51 @@ def attention(
     check_inputs(q, k, v)
     if not causal:
         raise ValueError("causal must be True in linear-chunked, got False; linear is the one")
-    if block < 1:
-        raise ValueError(f"block must be at least 1, got {block}")
-    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
-        out: Tensor = _Chunked.apply(q, k, v, eps, block)  # type: ignore[no-untyped-call]
-        return out
-    return _forward(q, k, v, eps, block)[0]
+    at_least_one(block=block)
+    return recorded("linear-chunked", _forward, _backward, (eps, block), q, k, v)
 
 
-class _Chunked(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, eps: float, block: int) -> Tensor:
-        out, norm = _forward(q, k, v, eps, block)
-        ctx.save_for_backward(q, k, v, out, norm)
-        ctx.block = block
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, out, norm = ctx.saved_tensors
-        chunk = _Chunk(q, k, v, out, norm, grad)
-        blocks = _blocks(grad.shape[2], ctx.block)
-        return _query_gradient(chunk, blocks), *_key_gradients(chunk, blocks), None, None
-
-
-def _forward(q: Tensor, k: Tensor, v: Tensor, eps: float, block: int) -> tuple[Tensor, Tensor]:
+def _forward(
+    q: Tensor, k: Tensor, v: Tensor, how: tuple[float, int]
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    eps, block = how
     (B, H, N, d), dv = q.shape, v.shape[3]
     dtype = torch.promote_types(q.dtype, torch.float32)
     out = q.new_empty(B, H, N, dv)  # [B, H, N, dv]
     norm = q.new_empty(B, H, N, dtype=dtype)  # [B, H, N]
     # The sum of weights is what a column of ones in v is mapped to.
     state = q.new_zeros(B * H, d, dv + 1, dtype=dtype)  # [B·H, d, dv + 1]
-    for rows in _blocks(N, block):
-        keys, values = _features(k, rows, dtype), _values(v, rows, dtype, 1)
-        queries = _features(q, rows, dtype)  # [B·H, n, d]
+    for rows in blocks(N, block):
+        keys, sums = features(k, rows, dtype), values(v, rows, dtype, 1)
+        queries = features(q, rows, dtype)  # [B·H, n, d]
         weights = (queries @ keys.mT).tril_()  # [B·H, n, m]
-        total = weights @ values  # [B·H, n, dv + 1]
+        total = weights @ sums  # [B·H, n, dv + 1]
         total.baddbmm_(queries, state)
-        state.baddbmm_(keys.mT, values)
-        del keys, values, queries, weights
+        state.baddbmm_(keys.mT, sums)
+        del keys, sums, queries, weights
         total[..., dv:].add_(eps)
         norm[:, :, rows] = total[..., dv].unflatten(0, (B, H))
         out[:, :, rows] = total[..., :dv].div_(total[..., dv:]).unflatten(0, (B, H))
         del total  # before the next one is made
-    return out, norm
+    return out, (out, norm)
+
+
+def _backward(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    out: Tensor,
+    norm: Tensor,
+    grad: Tensor,
+    how: tuple[float, int],
+) -> tuple[Tensor, Tensor, Tensor]:
+    chunk = Chunk(q, k, v, out, norm, grad)
+    cut = blocks(grad.shape[2], how[1])
+    return _query_gradient(chunk, cut), *_key_gradients(chunk, cut)
 
 
 @dataclass(frozen=True, slots=True)
-class _Chunk:
+class Chunk:
     """The tensors that the gradients of a chunk are computed from."""
 
     q: Tensor
@@ -114,28 +109,32 @@ class _Chunk:
         BH, d, dv = self.q.shape[0] * self.q.shape[1], self.q.shape[3], self.v.shape[3]
         return self.norm.new_zeros(BH, d, dv + 1)  # [B·H, d, dv + 1]
 
-    def load(self, rows: slice) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Returns the features of q and k, v, and the gradient of the output of v's columns.
+    def slopes(self, rows: slice) -> Tensor:
+        """Returns the gradient of the output of v's columns.
 
         With o = a/s, a the weighted sum and s that of weights: da = do/s and ds = -do·o/s. The sign
         of ds is in v's last column, which is -1.
         """
-        dtype, dv = self.norm.dtype, self.v.shape[3]
-        out = _copy(self.out, rows, dtype)  # [B·H, n, dv]
+        dv = self.v.shape[3]
+        out = load(self.out, rows, self.norm.dtype, copy=True)  # [B·H, n, dv]
         slopes = out.new_empty(*out.shape[:2], dv + 1)  # [B·H, n, dv + 1]
         slopes[..., :dv] = self.grad[:, :, rows].flatten(0, 1)
         slopes[..., :dv].div_(self.norm[:, :, rows].flatten(0, 1).unsqueeze(-1))
         slopes[..., dv] = out.mul_(slopes[..., :dv]).sum(-1)  # [B·H, n]
-        del out
-        queries, keys = _features(self.q, rows, dtype), _features(self.k, rows, dtype)
-        return queries, keys, _values(self.v, rows, dtype, -1), slopes
+        return slopes
+
+    def load(self, rows: slice) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Returns the features of q and k, v, and the slopes."""
+        dtype, slopes = self.norm.dtype, self.slopes(rows)
+        queries, keys = features(self.q, rows, dtype), features(self.k, rows, dtype)
+        return queries, keys, values(self.v, rows, dtype, -1), slopes
 
 
-def _query_gradient(chunk: _Chunk, blocks: list[slice]) -> Tensor:
+def _query_gradient(chunk: Chunk, cut: list[slice]) -> Tensor:
     B, H = chunk.q.shape[:2]
     dq = torch.empty_like(chunk.q)  # [B, H, N, d]
     state = chunk.state()
-    for rows in blocks:
+    for rows in cut:
         queries, keys, values, slopes = chunk.load(rows)
         inner = (slopes @ values.mT).tril_()  # [B·H, n, m], the gradient of the weights
         step = inner @ keys  # [B·H, n, d]
@@ -146,12 +145,12 @@ def _query_gradient(chunk: _Chunk, blocks: list[slice]) -> Tensor:
     return dq
 
 
-def _key_gradients(chunk: _Chunk, blocks: list[slice]) -> tuple[Tensor, Tensor]:
+def _key_gradients(chunk: Chunk, cut: list[slice]) -> tuple[Tensor, Tensor]:
     (B, H), dv = chunk.q.shape[:2], chunk.v.shape[3]
     # Zeros, because keys past N are in no chunk.
     k_gradient, v_gradient = torch.zeros_like(chunk.k), torch.zeros_like(chunk.v)
     state = chunk.state()  # of queries and slopes, from the last row up
-    for rows in reversed(blocks):
+    for rows in reversed(cut):
         queries, keys, values, slopes = chunk.load(rows)
         inner = (queries @ keys.mT).tril_()  # [B·H, n, m], the weights
         step = inner.mT @ slopes[..., :dv]  # [B·H, m, dv]
@@ -167,25 +166,17 @@ def _key_gradients(chunk: _Chunk, blocks: list[slice]) -> tuple[Tensor, Tensor]:
     return k_gradient, v_gradient
 
 
-def _blocks(total: int, size: int) -> list[slice]:
-    return [slice(i, min(i + size, total)) for i in range(0, total, size)]
+def features(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
+    """Returns φ(x) of some of the rows."""
+    return F.elu(load(x, rows, dtype, copy=True), inplace=True).add_(1)
 
 
-def _copy(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """Returns a block of rows, [B·H, n, …], as a new tensor."""
-    block = x[:, :, rows].flatten(0, 1)
-    return block.to(dtype, copy=True, memory_format=torch.contiguous_format)
-
-
-def _features(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    return F.elu(_copy(x, rows, dtype), inplace=True).add_(1)
-
-
-def _values(v: Tensor, rows: slice, dtype: torch.dtype, last: int) -> Tensor:
+def values(v: Tensor, rows: slice, dtype: torch.dtype, last: int) -> Tensor:
+    """Returns some rows of v, and a column of ``last``."""
     block = v[:, :, rows].flatten(0, 1)  # a view, where B and H are adjacent
-    values = v.new_full((*block.shape[:2], v.shape[3] + 1), last, dtype=dtype)  # [B·H, m, dv + 1]
-    values[..., :-1] = block
-    return values
+    wider = v.new_full((*block.shape[:2], v.shape[3] + 1), last, dtype=dtype)  # [B·H, m, dv + 1]
+    wider[..., :-1] = block
+    return wider
 
 
 _WIDE = "max(itemsize, 4)"  # bytes of one element of the work on a chunk

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import torch
-import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
 from .kernel import Kernel
+from .linear_chunked import Chunk, features, values
+from .recorded import recorded
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = True, eps: float = 1e-6) -> Tensor:
@@ -39,28 +36,10 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = True, eps: floa
     check_inputs(q, k, v)
     if not causal:
         raise ValueError("causal must be True in linear-recurrent, got False; linear is the one")
-    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
-        out: Tensor = _Recurrent.apply(q, k, v, eps)  # type: ignore[no-untyped-call]
-        return out
-    return _forward(q, k, v, eps)[0]
+    return recorded("linear-recurrent", _forward, _backward, eps, q, k, v)
 
 
-class _Recurrent(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, eps: float) -> Tensor:
-        out, norm = _forward(q, k, v, eps)
-        ctx.save_for_backward(q, k, v, out, norm)
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, out, norm = ctx.saved_tensors
-        saved = _Saved(q, k, v, out, norm, grad)
-        return _query_gradient(saved), *_key_gradients(saved), None
-
-
-def _forward(q: Tensor, k: Tensor, v: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+def _forward(q: Tensor, k: Tensor, v: Tensor, eps: float) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     (B, H, N, d), (M, dv) = q.shape, v.shape[2:]
     dtype = torch.promote_types(q.dtype, torch.float32)
     out = q.new_empty(B, H, N, dv)  # [B, H, N, dv]
@@ -68,95 +47,57 @@ def _forward(q: Tensor, k: Tensor, v: Tensor, eps: float) -> tuple[Tensor, Tenso
     # The sum of weights is what a column of ones in v is mapped to.
     state = q.new_zeros(B * H, d, dv + 1, dtype=dtype)  # [B·H, d, dv + 1]
     for t in range(N):
+        at = slice(t, t + 1)
         if t < M:
-            state.baddbmm_(_features(k, t, dtype).mT, _value(v, t, dtype, 1))
-        total = _features(q, t, dtype) @ state  # [B·H, 1, dv + 1]
+            state.baddbmm_(features(k, at, dtype).mT, values(v, at, dtype, 1))
+        total = features(q, at, dtype) @ state  # [B·H, 1, dv + 1]
         total[..., dv:].add_(eps)
         norm[:, :, t] = total[:, 0, dv].unflatten(0, (B, H))
         out[:, :, t] = total[:, 0, :dv].div_(total[:, 0, dv:]).unflatten(0, (B, H))
         del total  # before the next one is made
-    return out, norm
+    return out, (out, norm)
 
 
-@dataclass(frozen=True, slots=True)
-class _Saved:
-    """The tensors that the gradients are computed from."""
-
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    out: Tensor
-    norm: Tensor
-    grad: Tensor
-
-    def state(self) -> Tensor:
-        """Returns the state before the first position: zeros."""
-        BH, d, dv = self.q.shape[0] * self.q.shape[1], self.q.shape[3], self.v.shape[3]
-        return self.norm.new_zeros(BH, d, dv + 1)  # [B·H, d, dv + 1]
-
-    def slope(self, t: int) -> Tensor:
-        """Returns the gradient of the output of v's columns at ``t``.
-
-        With o = a/s, a the weighted sum and s that of weights: da = do/s and ds = -do·o/s. The sign
-        of ds is in v's last column, which is -1.
-        """
-        dv = self.v.shape[3]
-        out = _copy(self.out, t, self.norm.dtype)  # [B·H, 1, dv]
-        slope = out.new_empty(out.shape[0], 1, dv + 1)  # [B·H, 1, dv + 1]
-        slope[:, 0, :dv] = self.grad[:, :, t].flatten(0, 1)
-        slope[:, 0, :dv].div_(self.norm[:, :, t].flatten(0, 1).unsqueeze(-1))
-        slope[..., dv] = out.mul_(slope[..., :dv]).sum(-1)  # [B·H, 1]
-        return slope
+def _backward(
+    q: Tensor, k: Tensor, v: Tensor, out: Tensor, norm: Tensor, grad: Tensor, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    saved = Chunk(q, k, v, out, norm, grad)
+    return _query_gradient(saved), *_key_gradients(saved)
 
 
-def _query_gradient(saved: _Saved) -> Tensor:
+def _query_gradient(saved: Chunk) -> Tensor:
     (B, H, N, _), M, dtype = saved.q.shape, saved.k.shape[2], saved.norm.dtype
     dq = torch.empty_like(saved.q)  # [B, H, N, d]
     state = saved.state()
     for t in range(N):
+        at = slice(t, t + 1)
         if t < M:
-            state.baddbmm_(_features(saved.k, t, dtype).mT, _value(saved.v, t, dtype, -1))
-        step = saved.slope(t) @ state.mT  # [B·H, 1, d]
-        step.mul_(_features(saved.q, t, dtype).clamp_(max=1))  # φ' = min(φ, 1)
+            state.baddbmm_(features(saved.k, at, dtype).mT, values(saved.v, at, dtype, -1))
+        step = saved.slopes(at) @ state.mT  # [B·H, 1, d]
+        step.mul_(features(saved.q, at, dtype).clamp_(max=1))  # φ' = min(φ, 1)
         dq[:, :, t] = step.squeeze(1).unflatten(0, (B, H))
         del step
     return dq
 
 
-def _key_gradients(saved: _Saved) -> tuple[Tensor, Tensor]:
+def _key_gradients(saved: Chunk) -> tuple[Tensor, Tensor]:
     (B, H, N, _), (M, dv), dtype = saved.q.shape, saved.v.shape[2:], saved.norm.dtype
     # Zeros, because keys past N are never reached.
     k_gradient, v_gradient = torch.zeros_like(saved.k), torch.zeros_like(saved.v)
     state = saved.state()  # of queries and slopes, from the last position up
     for t in reversed(range(N)):
-        state.baddbmm_(_features(saved.q, t, dtype).mT, saved.slope(t))
+        at = slice(t, t + 1)
+        state.baddbmm_(features(saved.q, at, dtype).mT, saved.slopes(at))
         if t >= M:
             continue
-        key = _features(saved.k, t, dtype)  # [B·H, 1, d]
+        key = features(saved.k, at, dtype)  # [B·H, 1, d]
         step = key @ state[..., :dv]  # [B·H, 1, dv]
         v_gradient[:, :, t] = step.squeeze(1).unflatten(0, (B, H))
         del step
-        step = _value(saved.v, t, dtype, -1) @ state.mT  # [B·H, 1, d]
+        step = values(saved.v, at, dtype, -1) @ state.mT  # [B·H, 1, d]
         k_gradient[:, :, t] = step.mul_(key.clamp_(max=1)).squeeze(1).unflatten(0, (B, H))
         del key, step
     return k_gradient, v_gradient
-
-
-def _copy(x: Tensor, t: int, dtype: torch.dtype) -> Tensor:
-    """Returns the rows at one position, [B·H, 1, …], as a new tensor."""
-    rows = x[:, :, t].flatten(0, 1).unsqueeze(1)
-    return rows.to(dtype, copy=True, memory_format=torch.contiguous_format)
-
-
-def _features(x: Tensor, t: int, dtype: torch.dtype) -> Tensor:
-    return F.elu(_copy(x, t, dtype), inplace=True).add_(1)
-
-
-def _value(v: Tensor, t: int, dtype: torch.dtype, last: int) -> Tensor:
-    rows = v[:, :, t].flatten(0, 1)  # a view, where B and H are adjacent
-    value = v.new_full((rows.shape[0], 1, v.shape[3] + 1), last, dtype=dtype)  # [B·H, 1, dv + 1]
-    value[:, 0, :-1] = rows
-    return value
 
 
 _WIDE = "max(itemsize, 4)"  # bytes of one element of the state

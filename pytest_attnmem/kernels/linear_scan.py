@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
-from .input_checks import check_inputs
+from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
+from .recorded import recorded
 
 BLOCK = 64
 
@@ -50,33 +49,15 @@ def attention(
     check_inputs(q, k, v)
     if not causal:
         raise ValueError("causal must be True in linear-scan, got False; linear is the one")
-    if block < 1:
-        raise ValueError(f"block must be at least 1, got {block}")
+    at_least_one(block=block)
     size = max(1, min(block, q.shape[2]))
-    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
-        out: Tensor = _Scan.apply(q, k, v, eps, size)  # type: ignore[no-untyped-call]
-        return out
-    return _forward(q, k, v, eps, size)[0]
-
-
-class _Scan(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, eps: float, size: int) -> Tensor:
-        out, factor, states = _forward(q, k, v, eps, size)
-        ctx.save_for_backward(q, k, v, out, factor, states)
-        ctx.size = size
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, out, factor, states = ctx.saved_tensors
-        return *_backward(q, k, v, out, factor, states, grad, ctx.size), None, None
+    return recorded("linear-scan", _forward, _backward, (eps, size), q, k, v)
 
 
 def _forward(
-    q: Tensor, k: Tensor, v: Tensor, eps: float, size: int
-) -> tuple[Tensor, Tensor, Tensor]:
+    q: Tensor, k: Tensor, v: Tensor, how: tuple[float, int]
+) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
+    eps, size = how
     (B, H, N, d), dv = q.shape, v.shape[3]
     chunks = _Chunks(q, size)
     keys, values = chunks.features(k), chunks.values(v)
@@ -95,7 +76,7 @@ def _forward(
     total[..., :dv].mul_(total[..., dv:])
     out = chunks.merge(total[..., :dv], q.new_empty(B, H, N, dv))  # [B, H, N, dv]
     factor = chunks.merge(total[..., dv:], total.new_empty(B, H, N, 1))  # [B, H, N, 1]
-    return out, factor, states
+    return out, (out, factor, states)
 
 
 def _backward(
@@ -106,10 +87,10 @@ def _backward(
     factor: Tensor,
     states: Tensor,
     grad: Tensor,
-    size: int,
+    how: tuple[float, int],
 ) -> tuple[Tensor, Tensor, Tensor]:
     dv = v.shape[3]
-    chunks = _Chunks(q, size)
+    chunks = _Chunks(q, how[1])
     # With o = a/s, a the weighted sum and s that of weights: da = do/s and ds = -do·o/s.
     slopes = chunks.split(grad, dv + 1)  # [G, B·H, C, dv + 1]
     slopes[..., :dv].mul_(chunks.split(factor, 1))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
-from .input_checks import check_inputs
+from .input_checks import at_least_one, check_inputs
+from .recorded import blocks, load, recorded
 from .ring_ranks import Ranks, finish, join
 
 if TYPE_CHECKING:
@@ -60,35 +60,18 @@ def attention(
     Blockwise Transformers for Near-Infinite Context.
     """
     check_inputs(q, k, v)
-    for name, block in (("block_q", block_q), ("block_k", block_k)):
-        if block < 1:
-            raise ValueError(f"{name} must be at least 1, got {block}")
+    at_least_one(block_q=block_q, block_k=block_k)
     ring = join(group)
     ring.check_sizes(q, k, v)
     scale = q.shape[3] ** -0.5 if scale is None else scale
     cut = _Cut(causal, scale, block_q, block_k, ring.rank, q.shape[2], k.shape[2])
-    if torch.is_grad_enabled() and (q.requires_grad or k.requires_grad or v.requires_grad):
-        out: Tensor = _RingAttention.apply(q, k, v, cut, ring)  # type: ignore[no-untyped-call]
-        return out
-    return _forward(q, k, v, cut, ring)[0]
+    return recorded("ring", _forward, _backward, (cut, ring), q, k, v)
 
 
-class _RingAttention(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, cut: _Cut, ring: Ranks) -> Tensor:
-        out, lse = _forward(q, k, v, cut, ring)
-        ctx.save_for_backward(q, k, v, out, lse)
-        ctx.cut, ctx.ring = cut, ring
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, out, lse = ctx.saved_tensors
-        return *_backward(q, k, v, out, lse, grad, ctx.cut, ctx.ring), None, None
-
-
-def _forward(q: Tensor, k: Tensor, v: Tensor, cut: _Cut, ring: Ranks) -> tuple[Tensor, Tensor]:
+def _forward(
+    q: Tensor, k: Tensor, v: Tensor, how: tuple[_Cut, Ranks]
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    cut, ring = how
     (B, H, n, _), dv = q.shape, v.shape[3]
     tile = _Tile(q, k, cut)
     acc = tile.buffer.new_zeros(B * H, n, dv)  # [B·H, n, dv]
@@ -97,13 +80,13 @@ def _forward(q: Tensor, k: Tensor, v: Tensor, cut: _Cut, ring: Ranks) -> tuple[T
     row_sum = acc.new_zeros(B * H, n, 1)  # [B·H, n, 1]
     for owner, (k_j, v_j) in ring.circulate(k, v):
         for rows, cols in cut.tiles(owner):
-            p = tile.scores(_load(q, rows, acc.dtype), k_j, owner, rows, cols)
+            p = tile.scores(load(q, rows, acc.dtype), k_j, owner, rows, cols)
             max_i, sum_i, acc_i = row_max[:, rows], row_sum[:, rows], acc[:, rows]
             new_max = torch.maximum(max_i, p.amax(-1, keepdim=True))  # [B·H, bq, 1], twice
             p.sub_(new_max).exp_()
             shrink = max_i.sub_(new_max).exp_()
             sum_i.mul_(shrink).add_(p.sum(-1, keepdim=True))  # [B·H, bq, 1]
-            acc_i.mul_(shrink).baddbmm_(p, _load(v_j, cols, acc.dtype))
+            acc_i.mul_(shrink).baddbmm_(p, load(v_j, cols, acc.dtype))
             max_i.copy_(new_max)
             del p, max_i, sum_i, acc_i, new_max, shrink
         del k_j, v_j
@@ -111,7 +94,8 @@ def _forward(q: Tensor, k: Tensor, v: Tensor, cut: _Cut, ring: Ranks) -> tuple[T
     acc.div_(row_sum)
     lse = row_max.add_(row_sum.log_()).view(B, H, n)
     del row_sum
-    return acc.view(B, H, n, dv).to(q.dtype), lse
+    out = acc.view(B, H, n, dv).to(q.dtype)
+    return out, (out, lse)
 
 
 def _backward(
@@ -121,17 +105,17 @@ def _backward(
     out: Tensor,
     lse: Tensor,
     grad: Tensor,
-    cut: _Cut,
-    ring: Ranks,
+    how: tuple[_Cut, Ranks],
 ) -> tuple[Tensor, Tensor, Tensor]:
+    cut, ring = how
     B, H, n, _ = q.shape
     tile = _Tile(q, k, cut)
     slope = torch.empty_like(tile.buffer)  # [B·H, block_q, block_k]
     dtype = slope.dtype
     delta = torch.empty_like(lse)  # [B, H, n]
-    for rows in _blocks(n, cut.block_q):
-        grad_i = _copy(grad, rows, dtype)  # [B·H, bq, dv]
-        grad_i.mul_(_load(out, rows, dtype))
+    for rows in blocks(n, cut.block_q):
+        grad_i = load(grad, rows, dtype, copy=True)  # [B·H, bq, dv]
+        grad_i.mul_(load(out, rows, dtype))
         delta[:, :, rows] = grad_i.sum(-1).unflatten(0, (B, H))  # [B·H, bq]
         del grad_i
     dq = q.new_zeros(q.shape, dtype=dtype)  # [B, H, n, d]
@@ -140,15 +124,15 @@ def _backward(
     spare = [torch.empty_like(x) for x in dkv if ring.size > 1]
     for owner, (k_j, v_j) in ring.circulate(k, v):
         for rows, cols in cut.tiles(owner):
-            q_i, grad_i = _load(q, rows, dtype), _copy(grad, rows, dtype)
+            q_i, grad_i = load(q, rows, dtype), load(grad, rows, dtype, copy=True)
             p = tile.scores(q_i, k_j, owner, rows, cols)
-            p.sub_(_load(lse, rows, dtype).unsqueeze(-1)).exp_()
-            _load(dkv[1], cols, dtype).baddbmm_(p.mT, grad_i)
+            p.sub_(load(lse, rows, dtype).unsqueeze(-1)).exp_()
+            load(dkv[1], cols, dtype).baddbmm_(p.mT, grad_i)
             ds = slope[:, : p.shape[1], : p.shape[2]]
-            ds.baddbmm_(grad_i, _load(v_j, cols, dtype).mT, beta=0)
-            ds.sub_(_load(delta, rows, dtype).unsqueeze(-1)).mul_(p)
-            _load(dq, rows, dtype).baddbmm_(ds, _load(k_j, cols, dtype), alpha=cut.scale)
-            _load(dkv[0], cols, dtype).baddbmm_(ds.mT, q_i, alpha=cut.scale)
+            ds.baddbmm_(grad_i, load(v_j, cols, dtype).mT, beta=0)
+            ds.sub_(load(delta, rows, dtype).unsqueeze(-1)).mul_(p)
+            load(dq, rows, dtype).baddbmm_(ds, load(k_j, cols, dtype), alpha=cut.scale)
+            load(dkv[0], cols, dtype).baddbmm_(ds.mT, q_i, alpha=cut.scale)
             del q_i, grad_i, p, ds
         del k_j, v_j
         if ring.size > 1:  # the last time, they come home
@@ -173,8 +157,8 @@ class _Cut:
 
     def tiles(self, owner: int) -> Iterator[tuple[slice, slice]]:
         """Yields the rows and columns of the tiles with visible keys of ``owner``."""
-        for rows in _blocks(self.n, self.block_q):
-            for cols in _blocks(self.m, self.block_k):
+        for rows in blocks(self.n, self.block_q):
+            for cols in blocks(self.m, self.block_k):
                 if not self.causal or self.diagonal(owner, rows, cols) > -(rows.stop - rows.start):
                     yield rows, cols
 
@@ -200,28 +184,13 @@ class _Tile:
         """Scaled scores [B·H, bq, bk] in the buffer, -inf where a key is hidden."""
         n, m = rows.stop - rows.start, cols.stop - cols.start
         scores = self.buffer[:, :n, :m]
-        keys = _load(k_j, cols, scores.dtype)
+        keys = load(k_j, cols, scores.dtype)
         scores.baddbmm_(q_i, keys.mT, beta=0, alpha=self.cut.scale)
         diagonal = self.cut.diagonal(owner, rows, cols)
         if self.cut.causal and diagonal < m - 1:
             self._hidden.fill_(True).triu_(diagonal + 1)
             scores.masked_fill_(self._hidden[:n, :m], -torch.inf)
         return scores
-
-
-def _blocks(total: int, size: int) -> list[slice]:
-    return [slice(i, min(i + size, total)) for i in range(0, total, size)]
-
-
-def _load(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """One block of rows, [B·H, …]: a view, or a copy where the dtype differs."""
-    return x[:, :, rows].flatten(0, 1).to(dtype)
-
-
-def _copy(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """Returns the block as a new tensor: no GEMM accepts a gradient of one expanded number."""
-    block = x[:, :, rows].flatten(0, 1)
-    return block.to(dtype, copy=True, memory_format=torch.contiguous_format)
 
 
 _WIDE = "max(itemsize, 4)"  # bytes of one element of sums

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
-from .input_checks import check_inputs
+from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
+from .recorded import add_mask, load, recorded
 
 WINDOW, BLOCK = 256, 128
 
@@ -54,19 +54,10 @@ def attention(
     Long-Document Transformer; causal as in Jiang et al., 2023 (arXiv 2310.06825), Mistral 7B.
     """
     check_inputs(q, k, v, mask)
-    for name, size in (("window", window), ("block", block)):
-        if size < 1:
-            raise ValueError(f"{name} must be at least 1, got {size}")
+    at_least_one(window=window, block=block)
     (N, d), M = q.shape[2:], k.shape[2]
     band = _Band(causal, d**-0.5 if scale is None else scale, window, block, N, M)
-    if not torch.is_grad_enabled():
-        return _forward(q, k, v, mask, band)
-    if mask is not None and mask.requires_grad:
-        raise ValueError("mask must not require a gradient in sliding-window, got one that does")
-    if q.requires_grad or k.requires_grad or v.requires_grad:
-        out: Tensor = _SlidingWindow.apply(q, k, v, mask, band)  # type: ignore[no-untyped-call]
-        return out
-    return _forward(q, k, v, mask, band)
+    return recorded("sliding-window", _forward, _backward, band, q, k, v, mask)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,34 +113,20 @@ class _Band:
         ]
 
 
-class _SlidingWindow(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, band: _Band
-    ) -> Tensor:
-        ctx.save_for_backward(q, k, v, mask)
-        ctx.band = band
-        return _forward(q, k, v, mask, band)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, mask = ctx.saved_tensors
-        return *_backward(q, k, v, mask, grad, ctx.band), None, None
-
-
-def _forward(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, band: _Band) -> Tensor:
+def _forward(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, band: _Band
+) -> tuple[Tensor, tuple[()]]:
     (B, H, N, _), dv = q.shape, v.shape[3]
     tile = _Tile(q, mask, band)
     out = q.new_zeros(B, H, N, dv)  # [B, H, N, dv]
     for rows, cols in band.blocks():
-        q_i, k_i = _load(q, rows, tile.dtype), _load(k, cols, tile.dtype)
+        q_i, k_i = load(q, rows, tile.dtype), load(k, cols, tile.dtype)
         p = tile.weights(q_i, k_i, rows, cols)
         del k_i
-        out_i = p @ _load(v, cols, tile.dtype)  # [B·H, n, dv]
+        out_i = p @ load(v, cols, tile.dtype)  # [B·H, n, dv]
         out[:, :, rows] = out_i.unflatten(0, (B, H))
         del q_i, p, out_i  # before the next ones are made
-    return out
+    return out, ()
 
 
 def _backward(
@@ -161,13 +138,13 @@ def _backward(
     dq = q.new_zeros(q.shape)  # [B, H, N, d]
     dk, dv = k.new_zeros(k.shape, dtype=tile.dtype), v.new_zeros(v.shape, dtype=tile.dtype)
     for rows, cols in band.blocks():
-        q_i, k_i, v_i = (_load(x, at, tile.dtype) for x, at in ((q, rows), (k, cols), (v, cols)))
-        grad_i = _copy(grad, rows, tile.dtype)  # [B·H, n, dv]
+        q_i, k_i, v_i = (load(x, at, tile.dtype) for x, at in ((q, rows), (k, cols), (v, cols)))
+        grad_i = load(grad, rows, tile.dtype, copy=True)  # [B·H, n, dv]
         p = tile.weights(q_i, k_i, rows, cols)
-        _load(dv, cols, tile.dtype).baddbmm_(p.mT, grad_i)
+        load(dv, cols, tile.dtype).baddbmm_(p.mT, grad_i)
         ds = slope[:, : p.shape[1]].baddbmm_(grad_i, v_i.mT, beta=0)
         ds.addcmul_(p, ds.mul_(p).sum(-1, keepdim=True), value=-1)  # [B·H, n, 1]
-        _load(dk, cols, tile.dtype).baddbmm_(ds.mT, q_i, alpha=band.scale)
+        load(dk, cols, tile.dtype).baddbmm_(ds.mT, q_i, alpha=band.scale)
         dq_i = torch.empty_like(q_i)  # [B·H, n, d]
         dq[:, :, rows] = dq_i.baddbmm_(ds, k_i, beta=0, alpha=band.scale).unflatten(0, (B, H))
         del q_i, k_i, v_i, grad_i, p, ds, dq_i
@@ -187,8 +164,8 @@ class _Tile:
         self.buffer = q.new_empty(B * H, n, m, dtype=self.dtype)  # [B·H, block, columns]
         self._hidden = q.new_empty(n, m, dtype=torch.bool)  # [block, columns]
         self._mask = None if mask is None else mask.expand(B, H, band.N, band.M)
-        if mask is not None and mask.dtype == torch.bool:
-            self._nothing = q.new_full((), -torch.inf, dtype=self.dtype)  # []
+        boolean = mask is not None and mask.dtype == torch.bool
+        self._nothing = q.new_full((), -torch.inf, dtype=self.dtype) if boolean else None
 
     def weights(self, q_i: Tensor, k_i: Tensor, rows: slice, cols: slice) -> Tensor:
         """The softmax of scaled scores [B·H, n, m] in the buffer, zeros where nothing is seen."""
@@ -200,29 +177,13 @@ class _Tile:
         seen = self._hidden.fill_(True).triu_(offset - band.behind).tril_(offset + band.ahead)
         p.masked_fill_(seen.logical_not_()[:n], -torch.inf)
         if self._mask is not None:
-            mask = self._mask[:, :, rows, cols]
-            scores = p.unflatten(0, mask.shape[:2])  # [B, H, n, m], a view
-            if mask.dtype == torch.bool:
-                torch.where(mask, scores, self._nothing, out=scores)
-            else:
-                scores.add_(mask)
+            add_mask(p, self._mask[:, :, rows, cols], self._nothing)
         # Finite, so that the difference is defined for a query that sees no key.
         largest = p.amax(-1, keepdim=True).clamp_(min=torch.finfo(p.dtype).min)  # [B·H, n, 1]
         p.sub_(largest).exp_()
         del largest
         # The sum is as it is, unless nothing is seen: the largest score alone adds 1.
         return p.div_(p.sum(-1, keepdim=True).clamp_(min=1))  # [B·H, n, 1]
-
-
-def _load(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """Returns a block of rows, [B·H, n, …]: a view, or a copy if the dtype differs."""
-    return x[:, :, rows].flatten(0, 1).to(dtype)
-
-
-def _copy(x: Tensor, rows: slice, dtype: torch.dtype) -> Tensor:
-    """Returns the block as a new tensor: no GEMM accepts a gradient of one expanded number."""
-    block = x[:, :, rows].flatten(0, 1)
-    return block.to(dtype, copy=True, memory_format=torch.contiguous_format)
 
 
 _AHEAD = "(1 - causal)*(window - 1)"

@@ -86,15 +86,15 @@ def attention(
     return (out, weights) if return_weights else out
 
 
-_SCORES = "B*H*N*M*itemsize"
+SCORES = "B*H*N*M*itemsize"
 _Q, _K, _V = "B*H*N*d*itemsize", "B*H*M*d*itemsize", "B*H*M*dv*itemsize"
-_OUT = "B*H*N*dv*itemsize"
-_FUTURE = {"future": "causal*N*M"}
-_LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
+OUT = "B*H*N*dv*itemsize"
+FUTURE = {"future": "causal*N*M"}
+LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
 
 # On the CPU a scale is a double, and float32 is multiplied by a copy of it in its own dtype.
-_SCALE = {"scale": "8"}
-_COPIED = {"scale": "8", "its copy": "min(itemsize, 8 - itemsize)"}
+SCALE = {"scale": "8"}
+COPIED = {"scale": "8", "its copy": "min(itemsize, 8 - itemsize)"}
 # The gradient from sum() has no strides. The product copies a head of it at a time into a proper
 # matrix, unless all is too small for a library call.
 _HEAD = {"gradient of one head": "N*dv*itemsize * min(1, N*M*dv//400)"}
@@ -102,16 +102,16 @@ _HEAD = {"gradient of one head": "N*dv*itemsize * min(1, N*M*dv//400)"}
 
 def _forward(future: dict[str, str], scale: dict[str, str]) -> tuple[Phase, ...]:
     """The phases of the body, given what is kept of the causal mask and the scale for backward."""
-    scores = {"scores": _SCORES, **future}
-    both = {**scores, "weights": _SCORES}
+    scores = {"scores": SCORES, **future}
+    both = {**scores, "weights": SCORES}
     cpu = {"cpu": scale}
     return (
-        Phase("scores = q @ k.mT", {"scores": _SCORES}),
-        Phase("scores.mul_(scale)", {"scores": _SCORES}, {"cpu": _COPIED}),
-        Phase("causal", {"scores": _SCORES, **_FUTURE}, cpu),
+        Phase("scores = q @ k.mT", {"scores": SCORES}),
+        Phase("scores.mul_(scale)", {"scores": SCORES}, {"cpu": COPIED}),
+        Phase("causal", {"scores": SCORES, **FUTURE}, cpu),
         Phase(
             "mask",
-            {**scores, "masked": f"min(1, mask)*{_SCORES}", "-inf": "min(1, mask)*itemsize"},
+            {**scores, "masked": f"min(1, mask)*{SCORES}", "-inf": "min(1, mask)*itemsize"},
             cpu,
         ),
         Phase("softmax", both, cpu),
@@ -124,36 +124,37 @@ def _forward(future: dict[str, str], scale: dict[str, str]) -> tuple[Phase, ...]
             },
             cpu,
         ),
-        Phase("out = weights @ v", {**both, "out": _OUT}, cpu),
+        Phase("out = weights @ v", {**both, "out": OUT}, cpu),
     )
 
 
-_GRAD_V = {"v gradient": _V, **_LOSS}
-_GRADS = {**_GRAD_V, "scores gradient": _SCORES}
-_BACKWARD = (
-    Phase(
-        "out.sum()",
-        {"weights": _SCORES, "out": _OUT, **_FUTURE, "loss": "itemsize"},
-        {"cpu": _SCALE},
-    ),
+_GRAD_V = {"v gradient": _V, **LOSS}
+_GRADS = {**_GRAD_V, "scores gradient": SCORES}
+#: The backward phases from the weights on, of checkpointed attention as well.
+FROM_WEIGHTS = (
     Phase(
         "weights gradient",
-        {"weights": _SCORES, "weights gradient": _SCORES, **_GRAD_V, **_FUTURE},
-        {"cpu": {**_SCALE, **_HEAD}},
+        {"weights": SCORES, "weights gradient": SCORES, **_GRAD_V, **FUTURE},
+        {"cpu": {**SCALE, **_HEAD}},
     ),
     Phase(
         "softmax backward",
-        {"weights": _SCORES, "weights gradient": _SCORES, **_GRADS, **_FUTURE},
+        {"weights": SCORES, "weights gradient": SCORES, **_GRADS, **FUTURE},
         # CUDA multiplies the two before it sums (aten/src/ATen/native/cuda/SoftMax.cu).
-        {"cpu": _SCALE, "cuda": {"gradient times weights": _SCORES}},
+        {"cpu": SCALE, "cuda": {"gradient times weights": SCORES}},
     ),
     Phase(
         "mask backward",
-        {**_GRADS, **_FUTURE, "masked": f"min(1, mask)*{_SCORES}", "zero": "min(1, mask)*itemsize"},
-        {"cpu": _SCALE},
+        {
+            **_GRADS,
+            **FUTURE,
+            "masked": f"min(1, mask)*{SCORES}",
+            "zero": "min(1, mask)*itemsize",
+        },
+        {"cpu": SCALE},
     ),
-    Phase("causal backward", {**_GRADS, **_FUTURE, "masked": f"causal*{_SCORES}"}, {"cpu": _SCALE}),
-    Phase("scale backward", {**_GRADS, "scaled": _SCORES}, {"cpu": _COPIED}),
+    Phase("causal backward", {**_GRADS, **FUTURE, "masked": f"causal*{SCORES}"}, {"cpu": SCALE}),
+    Phase("scale backward", {**_GRADS, "scaled": SCORES}, {"cpu": COPIED}),
     Phase("scores backward", {**_GRADS, "k.mT gradient": _K, "q gradient": _Q}),
     Phase(
         "k gradient",
@@ -166,11 +167,19 @@ _BACKWARD = (
         },
     ),
 )
+_BACKWARD = (
+    Phase(
+        "out.sum()",
+        {"weights": SCORES, "out": OUT, **FUTURE, "loss": "itemsize"},
+        {"cpu": SCALE},
+    ),
+    *FROM_WEIGHTS,
+)
 
 MODEL = KernelModel(
     forward=MemoryModel("standard forward", _forward({}, {}), {"causal": 0, "mask": 0}),
     training=MemoryModel(
-        "standard training", _forward(_FUTURE, _SCALE) + _BACKWARD, {"causal": 0, "mask": 0}
+        "standard training", _forward(FUTURE, SCALE) + _BACKWARD, {"causal": 0, "mask": 0}
     ),
 )
 

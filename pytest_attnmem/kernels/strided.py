@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
-from .input_checks import check_inputs
+from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
+from .recorded import add_mask, load, recorded
 
 _Pairs = list[tuple[slice, slice]]
 
@@ -52,18 +52,11 @@ def attention(
     with Sparse Transformers.
     """
     check_inputs(q, k, v, mask)
-    if stride is not None and stride < 1:
-        raise ValueError(f"stride must be at least 1, got {stride}")
+    at_least_one(stride=stride)
     (N, d), M = q.shape[2:], k.shape[2]
     stride = math.isqrt(max(N, 1) - 1) + 1 if stride is None else stride
     pattern = _Pattern(causal, d**-0.5 if scale is None else scale, stride, N, M)
-    differentiable = torch.is_grad_enabled()
-    if differentiable and mask is not None and mask.requires_grad:
-        raise ValueError("mask must not require a gradient in strided, got one that does")
-    if differentiable and (q.requires_grad or k.requires_grad or v.requires_grad):
-        out: Tensor = _Strided.apply(q, k, v, mask, pattern)  # type: ignore[no-untyped-call]
-        return out
-    return _forward(q, k, v, mask, pattern)[0]
+    return recorded("strided", _forward, _backward, pattern, q, k, v, mask)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,53 +93,48 @@ class _Pattern:
         return -(-self.N // self.stride), -(-keys // self.stride), of
 
 
-class _Strided(torch.autograd.Function):
-    @staticmethod
-    def forward(
-        ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, pattern: _Pattern
-    ) -> Tensor:
-        out, lse = _forward(q, k, v, mask, pattern)
-        ctx.save_for_backward(q, k, v, mask, out, lse)
-        ctx.pattern = pattern
-        return out
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        q, k, v, mask, out, lse = ctx.saved_tensors
-        pattern: _Pattern = ctx.pattern
-        (B, H, N, _), dtype = q.shape, lse.dtype
-        delta = torch.empty_like(lse)  # [B, H, N, 1]
-        for start in range(0, N, pattern.stride):
-            rows = slice(start, min(start + pattern.stride, N))
-            grad_i = _load(grad, rows, dtype, copy=True).mul_(_load(out, rows, dtype))
-            delta[:, :, rows] = grad_i.sum(-1, keepdim=True).unflatten(0, (B, H))  # [B·H, n, 1]
-            del grad_i
-        dq = q.new_zeros(q.shape, dtype=dtype)  # [B, H, N, d]
-        dk, dv = k.new_zeros(k.shape, dtype=dtype), v.new_zeros(v.shape, dtype=dtype)
-        for n, m, pairs in (pattern.near(), pattern.far()):
-            tile = _Tile(q, mask, pattern, n, m)
-            slope = torch.empty_like(tile.buffer)  # [B·H, n, m]
-            for rows, cols in pairs:
-                q_i, k_j, v_j = (_load(x, at, dtype) for x, at in ((q, rows), (k, cols), (v, cols)))
-                grad_i = _load(grad, rows, dtype, copy=True)  # [B·H, n, dv]
-                p = tile.scores(q_i, k_j, rows, cols)
-                p.sub_(_load(lse, rows, dtype)).exp_()
-                _load(dv, cols, dtype).baddbmm_(p.mT, grad_i)
-                ds = slope[:, : p.shape[1], : p.shape[2]].baddbmm_(grad_i, v_j.mT, beta=0)
-                ds.sub_(_load(delta, rows, dtype)).mul_(p)
-                _load(dq, rows, dtype).baddbmm_(ds, k_j, alpha=pattern.scale)
-                _load(dk, cols, dtype).baddbmm_(ds.mT, q_i, alpha=pattern.scale)
-                del q_i, k_j, v_j, grad_i, p, ds
-            del tile, slope
-        dq = dq.to(q.dtype)
-        dk = dk.to(q.dtype)
-        return dq, dk, dv.to(q.dtype), None, None
+def _backward(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Tensor | None,
+    out: Tensor,
+    lse: Tensor,
+    grad: Tensor,
+    pattern: _Pattern,
+) -> tuple[Tensor, Tensor, Tensor]:
+    (B, H, N, _), dtype = q.shape, lse.dtype
+    delta = torch.empty_like(lse)  # [B, H, N, 1]
+    for start in range(0, N, pattern.stride):
+        rows = slice(start, min(start + pattern.stride, N))
+        grad_i = load(grad, rows, dtype, copy=True).mul_(load(out, rows, dtype))
+        delta[:, :, rows] = grad_i.sum(-1, keepdim=True).unflatten(0, (B, H))  # [B·H, n, 1]
+        del grad_i
+    dq = q.new_zeros(q.shape, dtype=dtype)  # [B, H, N, d]
+    dk, dv = k.new_zeros(k.shape, dtype=dtype), v.new_zeros(v.shape, dtype=dtype)
+    for n, m, pairs in (pattern.near(), pattern.far()):
+        tile = _Tile(q, mask, pattern, n, m)
+        slope = torch.empty_like(tile.buffer)  # [B·H, n, m]
+        for rows, cols in pairs:
+            q_i, k_j, v_j = (load(x, at, dtype) for x, at in ((q, rows), (k, cols), (v, cols)))
+            grad_i = load(grad, rows, dtype, copy=True)  # [B·H, n, dv]
+            p = tile.scores(q_i, k_j, rows, cols)
+            p.sub_(load(lse, rows, dtype)).exp_()
+            load(dv, cols, dtype).baddbmm_(p.mT, grad_i)
+            ds = slope[:, : p.shape[1], : p.shape[2]].baddbmm_(grad_i, v_j.mT, beta=0)
+            ds.sub_(load(delta, rows, dtype)).mul_(p)
+            load(dq, rows, dtype).baddbmm_(ds, k_j, alpha=pattern.scale)
+            load(dk, cols, dtype).baddbmm_(ds.mT, q_i, alpha=pattern.scale)
+            del q_i, k_j, v_j, grad_i, p, ds
+        del tile, slope
+    dq = dq.to(q.dtype)
+    dk = dk.to(q.dtype)
+    return dq, dk, dv.to(q.dtype)
 
 
 def _forward(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, pattern: _Pattern
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     (B, H, N, _), dv = q.shape, v.shape[3]
     dtype = torch.promote_types(q.dtype, torch.float32)
     acc = q.new_zeros(B, H, N, dv, dtype=dtype)  # [B, H, N, dv]
@@ -156,20 +144,21 @@ def _forward(
     for n, m, pairs in (pattern.near(), pattern.far()):
         tile = _Tile(q, mask, pattern, n, m)
         for rows, cols in pairs:
-            q_i, k_j = _load(q, rows, dtype), _load(k, cols, dtype)
+            q_i, k_j = load(q, rows, dtype), load(k, cols, dtype)
             p = tile.scores(q_i, k_j, rows, cols)
             del k_j
-            old_max = _load(row_max, rows, dtype)  # a view
+            old_max = load(row_max, rows, dtype)  # a view
             new_max = torch.maximum(old_max, p.amax(-1, keepdim=True))  # [B·H, n, 1], twice
             p.sub_(new_max).exp_()
             shrink = old_max.sub_(new_max).exp_()
-            _load(row_sum, rows, dtype).mul_(shrink).add_(p.sum(-1, keepdim=True))  # [B·H, n, 1]
-            _load(acc, rows, dtype).mul_(shrink).baddbmm_(p, _load(v, cols, dtype))
+            load(row_sum, rows, dtype).mul_(shrink).add_(p.sum(-1, keepdim=True))  # [B·H, n, 1]
+            load(acc, rows, dtype).mul_(shrink).baddbmm_(p, load(v, cols, dtype))
             old_max.copy_(new_max)
             del q_i, p, new_max  # before the next ones are made
         del tile
     row_sum.clamp_(min=1)  # no change unless no key is seen: the largest score alone adds 1
-    return acc.div_(row_sum).to(q.dtype), row_max.add_(row_sum.log_())
+    out = acc.div_(row_sum).to(q.dtype)
+    return out, (out, row_max.add_(row_sum.log_()))
 
 
 class _Tile:
@@ -182,8 +171,8 @@ class _Tile:
         self.buffer = q.new_empty(B * H, n, m, dtype=dtype)  # [B·H, n, m]
         self._hidden = q.new_empty(n, m, dtype=torch.bool)  # [n, m]
         self._mask = None if mask is None else mask.expand(B, H, pattern.N, pattern.M)
-        if mask is not None and mask.dtype == torch.bool:
-            self._nothing = q.new_full((), -torch.inf, dtype=dtype)  # []
+        boolean = mask is not None and mask.dtype == torch.bool
+        self._nothing = q.new_full((), -torch.inf, dtype=dtype) if boolean else None
 
     def scores(self, q_i: Tensor, k_j: Tensor, rows: slice, cols: slice) -> Tensor:
         """Scaled scores [B·H, n, m] in the buffer, -inf where a key is hidden."""
@@ -192,12 +181,7 @@ class _Tile:
         scores.baddbmm_(q_i, k_j.mT, beta=0, alpha=self._pattern.scale)
         scores.masked_fill_(self._hide(rows, cols)[:n, :m], -torch.inf)
         if self._mask is not None:
-            mask = self._mask[:, :, rows, cols]
-            seen = scores.unflatten(0, mask.shape[:2])  # [B, H, n, m], a view
-            if mask.dtype == torch.bool:
-                torch.where(mask, seen, self._nothing, out=seen)
-            else:
-                seen.add_(mask)
+            add_mask(scores, self._mask[:, :, rows, cols], self._nothing)
         return scores
 
     def _hide(self, rows: slice, cols: slice) -> Tensor:
@@ -209,14 +193,6 @@ class _Tile:
             return seen.logical_not_()
         # Within one residue, the c-th key is before the r-th query if c < r, near it if c = r.
         return hidden.triu_() if pattern.causal else hidden.triu_().tril_()
-
-
-def _load(x: Tensor, rows: slice, dtype: torch.dtype, copy: bool = False) -> Tensor:
-    """Some of the rows, [B·H, n, …]: a view, or a copy if asked for or of another dtype."""
-    block = x[:, :, rows].flatten(0, 1)
-    # A gradient may be one number, expanded, and no GEMM accepts it.
-    layout = torch.contiguous_format if copy else torch.preserve_format
-    return block.to(dtype, copy=copy, memory_format=layout)
 
 
 _STRIDE = "(stride + max(0, 1 - stride)*ceil(N^(1/2)))"  # one that is not given is 0

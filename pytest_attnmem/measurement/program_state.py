@@ -6,6 +6,7 @@ a model. The next test must find what one run of the test leaves, and not what f
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import sysconfig
@@ -15,7 +16,6 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
 from ..errors import AttnMemError
-from .process_state import ProcessState
 from .protocol import BackendProtocol, end_run, noted
 from .stand_ins import is_cache, is_replaced
 from .state_graph import Explorer
@@ -281,3 +281,31 @@ def _same(before: Mapping[Any, Any], items: Items) -> bool:
         (key is other or (type(key) is int and key == other)) and value is known
         for (key, value), (other, known) in zip(items, before.items(), strict=True)
     )
+
+
+class ProcessState:
+    """The environment, the path of imports, and the handlers of loggers.
+
+    The root logger is left out, because pytest changes its handlers.
+    """
+
+    def __init__(self) -> None:
+        self._environment = dict(os.environ)
+        self._path = [*sys.path]
+        self._handlers = {one: [*one.handlers] for one in _loggers()}
+
+    def put_back(self) -> None:
+        """Puts the state back, as it was when it was kept."""
+        if dict(os.environ) != self._environment:
+            os.environ.clear()
+            os.environ.update(self._environment)
+        if sys.path != self._path:
+            sys.path[:] = self._path
+        for one in _loggers():
+            if one.handlers != (kept := self._handlers.get(one, [])):
+                one.handlers[:] = kept
+
+
+def _loggers() -> list[logging.Logger]:
+    found = [*logging.Logger.manager.loggerDict.values()]
+    return [one for one in found if isinstance(one, logging.Logger)]

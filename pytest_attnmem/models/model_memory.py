@@ -12,13 +12,14 @@ from ..backends.registry import restart
 from ..errors import BudgetError
 from ..measurement.held import Held
 from ..measurement.measurement import Measurement
+from ..measurement.protocol import BackendProtocol
 from ..measurement.timeline import Timeline
 from ..measurement.window_stack import unseen
+from ..nulldevice.launch import present
+from ..profiles import DeviceProfile
 from ..suggestion import did_you_mean
 from ..units import shown
 from .breakdown import TERMS, Part, bytes_by_part, parts_of, term_bytes
-from .device_room import capacity_of, unlimited
-from .flops import FlopCount
 from .inputs import parse_inputs
 from .labels import Notes
 from .program import Program, errors_told
@@ -40,8 +41,6 @@ class ModelMemory:
 
     parameters: int
     """The number of parameters."""
-    attention: str = ""
-    """The attention of a model of transformers: ``eager``, ``sdpa``."""
 
     def __repr__(self) -> str:
         return f"<ModelMemory: {self.measurement}, {self.parameters:,} parameters>"
@@ -121,19 +120,14 @@ class ModelRun:
         self.recipe = recipe
         self.primed = primed
 
-    def memory(self, *, traced: bool = True, passes: int = 0) -> ModelMemory:
-        """Returns the memory of the recipe; without ``traced``, no tensors are listed.
-
-        With ``passes``, a step runs at most that many of its micro-batches.
+    def memory(self) -> ModelMemory:
+        """Returns the memory of the recipe.
 
         Raises:
             BudgetError: the model cannot be made, or does not take the inputs.
         """
         program = self._program(self.recipe)
-        program.passes = min(passes or program.passes, program.passes)
         measured = replace(_run(program, Notes(self.primed)), result=None)
-        if not traced:
-            return self._found(program, measured)
         primed = self.primed
         if measured.out_of_memory is not None:
             without_limit = unlimited(primed.backend)
@@ -185,21 +179,6 @@ class ModelRun:
         found = longest(fits, start, limit)
         return Longest(symbol, found, limit)
 
-    def of(self, recipe: Recipe) -> ModelRun:
-        """Returns runs of another recipe of the same model."""
-        return ModelRun(self.source, recipe, self.primed)
-
-    def count(self, flops: FlopCount) -> None:
-        """Runs one step, and counts its operations; nothing is measured."""
-        program = self._program(self.recipe)
-        program.steps, program.contexts = 1, flops.contexts
-
-        def counted(notes: Notes) -> None:
-            with flops.counting():
-                program(notes)
-
-        _run(counted, Notes(self.primed))
-
     def timeline(self) -> Timeline | None:
         """Returns the lifetimes of the largest tensors of a run, each with its module.
 
@@ -213,9 +192,7 @@ class ModelRun:
     def _found(
         self, program: Program, measured: Measurement, parts: tuple[Part, ...] = ()
     ) -> ModelMemory:
-        return ModelMemory(
-            *(self.recipe, measured, parts, program.sizes, program.parameters, program.attention)
-        )
+        return ModelMemory(self.recipe, measured, parts, program.sizes, program.parameters)
 
     def _program(self, recipe: Recipe) -> Program:
         return Program(self.source, recipe, self.primed.backend.device)
@@ -294,5 +271,24 @@ def recipe_of(inputs: Sequence[str], options: Mapping[str, Any]) -> Recipe:
 
 _OPTIONS = (
     *("train", "dtype", "autocast", "checkpoint", "accumulate", "new_tokens", "sdpa", "loss"),
-    *("attention", "implementation", "keep_gradients", "loss_chunks"),
 )
+
+
+def unlimited(backend: BackendProtocol) -> PrimedBackend | None:
+    """Returns the device with unlimited memory, to list what a program needs; only a simulation."""
+    profile = getattr(backend, "profile", None)
+    if not isinstance(profile, DeviceProfile):
+        return None
+    from ..backends.simulated import Simulated
+
+    device = Simulated(replace(profile, memory_bytes=1 << 60))
+    return PrimedBackend(device, device.prime())
+
+
+def capacity_of(backend: BackendProtocol) -> int:
+    """Returns the memory of the device that a backend stands for, in bytes; 0: not known."""
+    profile = getattr(backend, "profile", None)
+    if isinstance(profile, DeviceProfile):
+        return profile.memory_bytes
+    running = present()
+    return running.profile.memory_bytes if running is not None else 0

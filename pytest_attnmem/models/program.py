@@ -4,20 +4,128 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from typing import Any
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final
 
 from ..errors import AttnMemError, BudgetError
 from ..measurement.qkv_inputs import dtype_of
+from ..suggestion import did_you_mean
 from ..units import kind_of, shown
-from .checkpointing import Contexts, checkpoint_layers
-from .choices import optimizer_of, sdpa_backend
-from .chunked_loss import chunked_loss
-from .config_sizes import config_sizes
 from .inputs import InputSpec, parse_inputs
 from .labels import Notes, tensors_in
 from .recipe import STEPS, Recipe
+
+#: The names that configs of public models give to a size, by symbol; the first found counts.
+_NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "layers", "depth"),
+        "hidden": ("hidden_size", "n_embd", "d_model", "dim", "hidden"),
+        "heads": ("num_attention_heads", "n_head", "n_heads", "num_heads", "heads"),
+        "kv_heads": ("num_key_value_heads", "n_kv_heads", "kv_heads"),
+        "vocab": ("vocab_size", "vocab"),
+        "experts": ("num_local_experts", "num_experts", "n_routed_experts", "experts"),
+    }
+)
+
+
+def config_sizes(model: Any) -> dict[str, int]:
+    """Returns layers, hidden, heads, kv_heads, vocab and experts from ``model.config``.
+
+    A size that the config does not have is left out; ``kv_heads`` is then ``heads``.
+    """
+    config = getattr(model, "config", None)
+    entries: Mapping[str, Any] = config if isinstance(config, Mapping) else {}
+    found: dict[str, int] = {}
+    for symbol, names in _NAMES.items():
+        read = (entries.get(name, getattr(config, name, None)) for name in names)
+        values = [value for value in read if isinstance(value, int)]
+        if values and not isinstance(values[0], bool):
+            found[symbol] = values[0]
+    if "heads" in found:
+        found.setdefault("kv_heads", found["heads"])
+    return found
+
+
+_KNOWN = ("adamw", "adam", "sgd", "adafactor")
+
+
+def optimizer_of(name: str | Callable[..., Any]) -> Callable[..., Any]:
+    """Returns the function from parameters to an optimizer, with PyTorch's own defaults.
+
+    Raises:
+        BudgetError: no optimizer has the name.
+    """
+    import torch
+
+    if callable(name):
+        return name
+    found: dict[str, Callable[..., Any]] = dict(
+        zip(
+            _KNOWN,
+            (torch.optim.AdamW, torch.optim.Adam, torch.optim.SGD, torch.optim.Adafactor),
+            strict=True,
+        )
+    )
+    if name not in found:
+        hint = did_you_mean(name, _KNOWN)
+        raise BudgetError(
+            f"unknown optimizer {shown(name)}; expected one of {', '.join(_KNOWN)}, or pkg.mod:fn"
+            f" that makes one of the parameters{hint}"
+        )
+    return found[name]
+
+
+def sdpa_backend(name: str) -> Any:
+    """Returns PyTorch's ``SDPBackend`` of that name: flash, efficient, math or cudnn.
+
+    Raises:
+        BudgetError: there is none.
+    """
+    from torch.nn.attention import SDPBackend
+
+    known = {
+        "flash": SDPBackend.FLASH_ATTENTION,
+        "efficient": SDPBackend.EFFICIENT_ATTENTION,
+        "math": SDPBackend.MATH,
+        "cudnn": SDPBackend.CUDNN_ATTENTION,
+    }
+    if name not in known:
+        raise BudgetError(
+            f"unknown backend of SDPA {shown(name)}; expected one of {', '.join(known)}"
+            + did_you_mean(name, known)
+        )
+    return known[name]
+
+
+def checkpoint_layers(model: Any) -> None:
+    """Makes layers keep only their inputs: by the model's own switch, else each of a ModuleList.
+
+    Raises:
+        BudgetError: the model has neither.
+    """
+    import torch
+    from torch.utils.checkpoint import checkpoint
+
+    if hasattr(model, "gradient_checkpointing_enable"):
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+        return
+    layers = [
+        layer
+        for module in model.modules()
+        if isinstance(module, torch.nn.ModuleList)
+        for layer in module
+    ]
+    if not layers:
+        raise BudgetError(
+            f"{shown(type(model).__name__)} has no nn.ModuleList of layers to checkpoint; call"
+            " torch.utils.checkpoint in the model itself"
+        )
+    for layer in layers:
+        layer.forward = partial(checkpoint, layer.forward, use_reentrant=False)
+
 
 _WEIGHTS, _GRADIENTS, _STATES = "weights", "gradients", "optimizer state"
 
@@ -29,13 +137,6 @@ class Program:
         self.source = source
         self.recipe = recipe
         self.device = device
-        self.steps = STEPS
-        self.passes = recipe.accumulate
-        """The micro-batches of a step that run."""
-        self.contexts: Contexts | None = None
-        """The contexts of what is recomputed, if someone watches it."""
-        self.attention = ""
-        """The attention of a model of transformers, ``eager`` or ``sdpa``; known after a run."""
         self.sizes: dict[str, int] = {}
         """The symbols of the recipe and of the model's config; known after a run."""
         self.parameters = 0
@@ -76,11 +177,8 @@ class Program:
         if not isinstance(model, torch.nn.Module):
             raise BudgetError(f"the source made {kind_of(model)}; expected an nn.Module")
         model = model.to(device=self.device, dtype=dtype).train(bool(self.recipe.train))
-        if self.recipe.attention:
-            _choose_attention(model, self.recipe.attention)
-        self.attention = getattr(getattr(model, "config", None), "_attn_implementation", None) or ""
         if self.recipe.checkpoint:
-            checkpoint_layers(model, self.contexts)
+            checkpoint_layers(model)
         return model
 
     def _inputs(self, model: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -104,27 +202,22 @@ class Program:
         return tuple(tensor for name, tensor in made if not name), named
 
     def _train(self, model: Any, inputs: Any, names: Mapping[int, str], notes: Notes) -> None:
-        make = optimizer_of(self.recipe.train, self.recipe.implementation)
+        make = optimizer_of(self.recipe.train)
         optimizer = make(model.parameters())
-        for _ in range(self.steps):
-            for _ in range(self.passes):
+        for _ in range(STEPS):
+            for _ in range(self.recipe.accumulate):
                 self._backward(model, inputs, notes)
             notes.label(_GRADIENTS, ((names[id(p)], p.grad) for p in model.parameters()))
             with notes.phase("optimizer"):
                 optimizer.step()
             notes.label(_STATES, _states(optimizer, names))
             with notes.phase("clear"):
-                optimizer.zero_grad(set_to_none=not self.recipe.keep_gradients)
+                optimizer.zero_grad()
 
     def _backward(self, model: Any, inputs: Any, notes: Notes) -> None:
-        chunks = self.recipe.loss_chunks
         with notes.phase("forward"), self._context():
-            if chunks:
-                vocab = self.sizes.get("vocab", 0)
-                output, loss = None, chunked_loss(model, inputs, chunks, vocab, self.contexts)
-            else:
-                output = model(*inputs[0], **inputs[1])
-                loss = self._loss(output, inputs)
+            output = model(*inputs[0], **inputs[1])
+            loss = self._loss(output, inputs)
             if self.recipe.accumulate > 1:
                 loss = loss / self.recipe.accumulate
         notes.label("logits and loss", (("", tensor) for tensor in tensors_in(output, 2)))
@@ -236,24 +329,6 @@ def _taken(layer: Any) -> str:
         return f"float[B,N,{width}]"
     rows = getattr(layer, "num_embeddings", None)
     return "" if rows is None else f"long[B,N]<{rows}"
-
-
-def _choose_attention(model: Any, name: str) -> None:
-    """Sets the attention of a model of transformers.
-
-    Raises:
-        BudgetError: the model has no such choice, or not this one.
-    """
-    choose = getattr(model, "set_attn_implementation", None)
-    if choose is None:
-        raise BudgetError(
-            f"{type(model).__name__} has no set_attn_implementation, which --attention needs; only"
-            " models of transformers have"
-        )
-    try:
-        choose(name)
-    except (ValueError, ImportError) as error:
-        raise BudgetError(f"--attention {shown(name)}: {shown(error, 160)}") from None
 
 
 def _owned(model: Any) -> Iterator[tuple[str, Any]]:

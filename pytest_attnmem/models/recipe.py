@@ -32,14 +32,6 @@ class Recipe:
     """The number of tokens to make one by one, after the prompt, with a KV cache."""
     sdpa: str = ""
     """The backend of scaled_dot_product_attention, such as ``flash``; empty: PyTorch chooses."""
-    attention: str = ""
-    """The attention of a model of transformers, ``eager`` or ``sdpa``; empty: its own choice."""
-    implementation: str = ""
-    """How the optimizer steps: ``foreach``, ``fused`` or ``for-loop``; empty: PyTorch's default."""
-    keep_gradients: bool = False
-    """True to zero gradients in place, ``zero_grad(set_to_none=False)``."""
-    loss_chunks: int = 0
-    """The number of chunks of tokens whose logits exist one after another; 0: all at once."""
     loss: Callable[..., Any] | None = None
     """The loss from the model's output; the model's own, else cross entropy, else the mean."""
     inputs: tuple[InputSpec, ...] = ()
@@ -56,15 +48,6 @@ class Recipe:
             raise BudgetError("a training step makes no tokens; leave out train or new_tokens")
         if not self.train and (self.checkpoint or self.accumulate > 1):
             raise BudgetError("checkpoint and accumulate need a backward pass; add train='adamw'")
-        if not self.train and (self.implementation or self.keep_gradients or self.loss_chunks):
-            raise BudgetError(
-                "implementation, keep_gradients and loss_chunks are of a training step; add"
-                " train='adamw'"
-            )
-        if self.loss_chunks < 0:
-            raise BudgetError(f"loss_chunks={self.loss_chunks}; write a whole number >= 0")
-        if self.loss_chunks and self.loss is not None:
-            raise BudgetError("loss_chunks is for the loss of next tokens; leave out loss")
 
     def __str__(self) -> str:
         sizes = " ".join(f"{name}={size}" for name, size in self.sizes.items())
@@ -79,9 +62,5 @@ class Recipe:
             *([f"autocast {self.autocast}"] if self.autocast else []),
             *(["checkpointed layers"] if self.checkpoint else []),
             *([f"{self.accumulate} micro-batches"] if self.accumulate > 1 else []),
-            *([f"{self.implementation} optimizer"] if self.implementation else []),
-            *(["gradients zeroed in place"] if self.keep_gradients else []),
-            *([f"loss in {self.loss_chunks} chunks"] if self.loss_chunks else []),
-            *([f"{self.attention} attention"] if self.attention else []),
         ]
         return f"{what}, {', '.join(extras)}, {sizes}"

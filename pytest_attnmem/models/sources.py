@@ -83,7 +83,9 @@ def named_object(path: str) -> Any:
     except (ImportError, AttributeError) as error:
         slip = f"; write {module[:-3]}:{name}" if module.endswith(".py") else ""
         raise BudgetError(f"cannot find {path!r}: {error}{slip}") from error
-    except Exception as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # of the module: pytest and sys.exit() raise no Exception
         raise BudgetError(f"cannot import {path!r}: {shown(error, 200)}") from error
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -21,45 +21,15 @@ _SHOWN = 12
 _WHOLE = ("weights", "gradients", "optimizer state")
 
 
-def render(
-    found: ModelMemory,
-    capacity: int,
-    searches: tuple[Longest, ...] = (),
-    formulas: Mapping[tuple[str, str], str] | None = None,
-) -> list[str]:
+def render(found: ModelMemory, capacity: int, searches: tuple[Longest, ...] = ()) -> list[str]:
     """Returns the answer, the table of modules and terms, and the tensors at the peak.
 
-    ``capacity`` is the memory of the device in bytes, or 0 where it is not known. ``formulas`` are
-    those of cells, by row and column.
+    ``capacity`` is the memory of the device in bytes, or 0 where it is not known.
     """
     lines = [*_answer(found, capacity), *(_searched(one, found) for one in searches)]
     if found.parts:
-        lines += ["", *_table(found), ""]
-        if formulas is not None:
-            lines += [*_formulas(found, formulas), ""]
-        lines += _tensors(found)
+        lines += ["", *_table(found), "", *_tensors(found)]
     return lines
-
-
-def _formulas(found: ModelMemory, formulas: Mapping[tuple[str, str], str]) -> Iterator[str]:
-    """Yields the formula of each cell, those of most bytes first."""
-    from tabulate import tabulate
-
-    cells = [
-        (nbytes, module, term, formulas[module, term])
-        for module, row in table_of(found.parts).items()
-        for term, nbytes in row.items()
-        if (module, term) in formulas
-    ]
-    cells.sort(key=lambda cell: (-cell[0], cell[1:]))
-    if not cells:
-        yield "terms: no cell has a formula that other sizes prove"
-        return
-    yield "terms that runs at other sizes prove:"
-    rows = [[module, term, format_size(nbytes), text] for nbytes, module, term, text in cells]
-    align = ["left", "left", "right", "left"]
-    table = tabulate(rows, tablefmt="plain", colalign=align, disable_numparse=True)
-    yield from ("  " + line.rstrip() for line in table.splitlines())
 
 
 def _answer(found: ModelMemory, capacity: int) -> Iterator[str]:
@@ -152,10 +122,7 @@ def _exact(nbytes: int) -> str:
 
 
 def to_dict(
-    found: ModelMemory,
-    capacity: int,
-    searches: tuple[Longest, ...] = (),
-    formulas: Mapping[tuple[str, str], str] | None = None,
+    found: ModelMemory, capacity: int, searches: tuple[Longest, ...] = ()
 ) -> dict[str, Any]:
     """Returns the result as JSON values; ``modules`` has every module, ``parts`` every tensor."""
     measured = found.measurement
@@ -175,10 +142,6 @@ def to_dict(
         "modules": {module: dict(row) for module, row in table_of(found.parts, whole=True).items()},
         "parts": [_part(part) for part in found.parts],
         "largest": {one.symbol: one.size for one in searches},
-        "formulas": [
-            {"module": module, "term": term, "bytes": text}
-            for (module, term), text in sorted((formulas or {}).items())
-        ],
     }
 
 

@@ -11,6 +11,7 @@ import os
 import platform
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -18,10 +19,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from ..errors import BackendUnavailable
+from ..units import shown
 from . import elf, elf_writer, parts, stubs, torch_build
 from .kept_build import user_cache
 from .torch_build import TorchBuild
-from .trusted_folder import check_trusted, make_trusted
 
 #: Programs open the driver and NVML by these file names.
 LIBRARY = "libcuda.so.1"
@@ -261,3 +262,37 @@ def _run(command: tuple[str, ...]) -> str:
         reason = (errors or lines or [f"its exit code is {done.returncode}"])[0]
         raise BackendUnavailable(f"the null device cannot be compiled by {command[0]}: {reason}")
     return done.stdout
+
+
+def check_trusted(path: Path) -> None:
+    """Checks that the file or folder, and a link to it, belong to this user or to root.
+
+    Raises:
+        BackendUnavailable: they belong to another user, or others may write to them.
+    """
+    for found in (path.lstat(), path.stat()):
+        if found.st_uid not in (os.geteuid(), 0):
+            raise _refused(path, f"belongs to user {found.st_uid}")
+        writable = found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        if writable and not stat.S_ISLNK(found.st_mode):
+            raise _refused(path, "can be written by others", f"chmod -R go-w {path}, or ")
+
+
+def _refused(path: Path, why: str, remedy: str = "") -> BackendUnavailable:
+    return BackendUnavailable(
+        f"the null device loads no library from {shown(str(path), 300)}, which {why}:"
+        f" {remedy}set XDG_CACHE_HOME to a folder of your own"
+    )
+
+
+def make_trusted(folder: Path) -> None:
+    """Makes the folder and the one above it, which other users may not write to.
+
+    Raises:
+        OSError: they cannot be made.
+    """
+    folder.parent.parent.mkdir(parents=True, exist_ok=True)
+    for one in (folder.parent, folder):
+        if not one.is_dir():
+            one.mkdir(exist_ok=True)
+            one.chmod(0o700)

@@ -12,12 +12,14 @@ import select
 import subprocess
 import sys
 import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from ..errors import BackendUnavailable
 from ..profiles import DeviceProfile
-from . import cudnn_package, launch, torch_build
+from . import launch, torch_build
 from .build import LIBRARY, build_alone
 
 _PROGRAM = Path(__file__).parent / "cudnn_planner.py"
@@ -33,7 +35,7 @@ class PlannerProcess:
         Raises:
             BackendUnavailable: a package, a compiler or the right system is missing.
         """
-        package = cudnn_package.find()
+        package = find_cudnn()
         folder = build_alone(package.major, torch_build.packages())
         over = launch.variables(folder, profile, 1, {})
         over["ATTNMEM_NULL_PLANS"] = ""  # answers are kept by the question, not by cuDNN's steps
@@ -94,3 +96,41 @@ def _open(stream: IO[str] | None) -> IO[str]:
 def _dotted(number: int) -> str:
     """Returns ``9.20.0`` for 92000."""
     return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+
+
+_CUDNN = "*/lib/libcudnn.so.9"
+#: cuDNN and NVRTC open these by name, and the loader has no path to them. Without NVRTC cuDNN would
+#: plan with other engines, and other workspaces.
+_NEEDED = ("*/lib/libcublasLt.so.*", "*/lib/libnvrtc-builtins.so.*", "*/lib/libnvrtc.so.*")
+_INSTALL = 'pip install "pytest-attnmem[cudnn]"'
+
+
+@dataclass(frozen=True, slots=True)
+class CudnnPackage:
+    """An installed cuDNN."""
+
+    libraries: tuple[Path, ...]  # to be loaded in this order; cuDNN is the last
+    major: int  # of CUDA
+
+
+def find_cudnn() -> CudnnPackage:
+    """Returns the cuDNN that this Python finds.
+
+    Raises:
+        BackendUnavailable: a package is missing, or this is not Linux.
+    """
+    if sys.platform != "linux":
+        raise BackendUnavailable(f"its planner needs Linux, and this is {sys.platform}")
+    return describe(torch_build.packages())
+
+
+def describe(roots: Sequence[Path]) -> CudnnPackage:
+    """Returns the cuDNN in NVIDIA's packages (folders named ``nvidia``)."""
+    found = [
+        next((path for root in roots for path in sorted(root.glob(pattern))), None)
+        for pattern in (*_NEEDED, _CUDNN)
+    ]
+    libraries = tuple(path for path in found if path is not None)
+    if len(libraries) < len(found):
+        raise BackendUnavailable(_INSTALL)
+    return CudnnPackage(libraries, int(libraries[0].name.rpartition(".")[2]))

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
+
+from .counts import runtime
 
 #: Set for a process that is a rank whose other ranks do not run.
 LONE: Final = "ATTNMEM_NULL_LONE_RANK"
@@ -60,3 +64,16 @@ def started(folder: Path, rank: int) -> bool:
 def ended(folder: Path, rank: int) -> bool:
     """Returns True if a rank ran to its end."""
     return (folder / f"{rank}.ended").exists()
+
+
+@contextmanager
+def splitting(ranks: int, rank: int) -> Iterator[None]:
+    """Makes NCCL's communicators that are split inside have so many ranks, of which this is one.
+
+    The other ranks decide the size of a split too.
+    """
+    runtime().attnmem_null_split(ranks, rank)
+    try:
+        yield
+    finally:
+        runtime().attnmem_null_split(0, 0)

@@ -15,10 +15,10 @@ from ..baselines.entries import (
     Key,
     State,
     compare,
+    part_changes,
     regression,
     tolerance_of,
 )
-from ..baselines.part_changes import part_changes
 from ..baselines.torch_version import named, split
 from ..budgets.budget import Budget
 from ..budgets.obstacle import Obstacle

@@ -12,9 +12,10 @@ import pytest
 
 from .. import errors
 from ..api.conclusion import Part
-from ..budgets.budget import BudgetSpec
+from ..budgets.budget import Budget, BudgetSpec, resolve
 from ..budgets.failure_text import explain
-from ..budgets.verdict import Outcome
+from ..budgets.obstacle import Obstacle
+from ..budgets.verdict import Outcome, Verdict, judge, not_enforced
 from ..errors import AttnMemError, CannotSimulate, ProgramRefused
 from ..measurement.measurement import Measurement
 from ..measurement.window import Window
@@ -22,7 +23,6 @@ from ..measurement.window_stack import out_of_memory
 from ..symbols.attention_shape import AttentionShape, Source
 from ..units import shown
 from .another_run import begin_run
-from .body_verdict import judge_body, not_judged
 from .compiled_check import CompiledCheck
 from .endings import (
     Failed,
@@ -30,6 +30,7 @@ from .endings import (
     ending_of,
     failure_of,
     skipped_if_unknown,
+    unfinished,
 )
 from .growth_check import GrowthCheck
 from .item_arguments import arguments
@@ -281,3 +282,39 @@ class CallPhase:
         used += [region.primed for region in regions]
         if used:
             self._rows.baseline.derive(self._plan.memory, used[0], runs)
+
+
+def judge_body(
+    spec: BudgetSpec,
+    measurement: Measurement | None,
+    shape: AttentionShape,
+    cause: BaseException | None,
+    growth: GrowthCheck,
+) -> Verdict:
+    """Returns the verdict on a test's body, which ended by *cause*; None if it came to its end.
+
+    Raises:
+        AttnMemError: a symbol has no value, or the test does not run at other sizes.
+    """
+    if measurement is None or (cause is not None and spec.metric == "retained"):
+        return not_judged(spec, measurement, "", cause)  # a traceback retains much
+    budget = resolve(spec, shape, measurement.kinds)
+    if cause is None:
+        return judge(measurement, budget, growth.findings)
+    # The body did not reach its end: it can be over, but never within.
+    verdict = judge(measurement, replace(budget, exact=False))
+    if verdict.outcome is Outcome.OVER and not isinstance(cause, pytest.skip.Exception):
+        return replace(verdict, budget=budget)
+    return not_enforced(*unfinished(cause), measurement, budget)
+
+
+def not_judged(
+    spec: BudgetSpec,
+    measurement: Measurement | None,
+    reason: str,
+    cause: BaseException | None,
+) -> Verdict:
+    """Returns ``not enforced``, because of *reason*, or because the body ended by *cause*."""
+    budget = Budget(None, spec.text, where=spec.where, metric=spec.metric)
+    why = (reason, Obstacle.NOT_FINISHED) if cause is None else unfinished(cause)
+    return not_enforced(*why, measurement, budget)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Final
 
 import pytest
@@ -12,17 +13,17 @@ from ..api.conclusion import Ending, Strictness
 from ..baselines.environment_key import depends_on
 from ..budgets.obstacle import Obstacle
 from ..errors import (
-    AttnMemError,
     BackendUnavailable,
-    BudgetExceeded,
     DeviceMissing,
+    NoRules,
     NotEnforced,
     ProgramRefused,
     causes,
 )
-from ..torch_releases import NO_RULES
+from ..nulldevice.counts import last_unknown_call
+from ..nulldevice.launch import present
+from ..nulldevice.refusals import refusal, remedy
 from .measured_tests import is_measured, own_nodeid
-from .null_errors import missing_on_null
 from .plan import PLAN, Plan
 from .row_writer import STOPS, stopped
 from .session import SESSION, Session
@@ -74,8 +75,7 @@ def skipped_if_unknown(error: BaseException) -> BaseException:
         return NotKnown(str(error), Obstacle.NO_DEVICE)
     if missing := missing_on_null(error):
         return NotKnown(missing)
-    refused = isinstance(error, AttnMemError) and not isinstance(error, BudgetExceeded)
-    if refused and NO_RULES in str(error):
+    if isinstance(error, NoRules):
         return NotKnown(str(error))
     for cause in causes(error):
         if isinstance(cause, ProgramRefused):
@@ -132,3 +132,36 @@ def _reason_of(cause: BaseException) -> str:
     if isinstance(cause, STOPS):
         return stopped(cause)
     return f"the test failed: {type(cause).__name__}"
+
+
+#: What is missing, by the beginning of PyTorch's error, where the last call does not say it.
+_MISSING: Final = MappingProxyType(
+    {
+        # A library of stubs has its own name in the place of an error's.
+        "cuDNN error: libcudnn": "cuDNN is not installed",
+        "CUDA NVRTC error: libnvrtc": "NVRTC is not installed",
+        "cuDNN error: CUDNN_STATUS_NOT_INITIALIZED": "cuDNN cannot plan this without a GPU: it must"
+        " be 9.8 or newer, and TORCH_CUDNN_V8_API_DISABLED must not be set",
+        "CUDA error: operation not supported": "no CUDA graph can be captured",
+        "CUDA error: <cudaError_t.cudaErrorNotSupported": "this is not known",  # of cuda.bindings
+    }
+)
+
+
+def missing_on_null(error: BaseException) -> str:
+    """Returns what the null device lacks for the program that raised ``error``; else ""."""
+    running = present()
+    if running is None:
+        return ""
+    if any(_wants_triton(cause) for cause in causes(error)):
+        return f"on null:{running} Triton is not installed: {remedy('triton')}"
+    for beginning, missing in _MISSING.items():
+        if str(error).startswith(beginning):
+            return f"on null:{running} {refusal(last_unknown_call()) or missing}"
+    return ""
+
+
+def _wants_triton(error: BaseException) -> bool:
+    """Returns True for the error of an import, and for that of a compiler."""
+    missing = isinstance(error, ModuleNotFoundError) and error.name == "triton"
+    return missing or type(error).__name__ == "TritonMissing"  # of torch._inductor.exc

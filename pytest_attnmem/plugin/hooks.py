@@ -273,12 +273,10 @@ def pytest_runtest_makereport(
         reason = f"skipped: {why}" if report.skipped else f"setup failed: {why}"
         RowWriter(item).write_unmeasured(reason)
     if report.failed and call.excinfo is not None and can_measure():
-        from .crash_line import point_at_test
+        from .reported_errors import add_hint, point_at_test
 
         point_at_test(item, call, report)
         if PLAN in item.stash:
-            from .missing_device import add_hint
-
             add_hint(call, report)
             for exceeded in item.stash[PLAN].memory.conclusions.exceeded:
                 exceeded.reported |= exceeded.explains(call.excinfo.value)

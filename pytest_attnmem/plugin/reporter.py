@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from .row_transport import CRASH_PROPERTY, PROPERTY, without_timelines
+from .row_transport import CRASH_PROPERTY, PROPERTY, has_rows, without_timelines
 from .session import SESSION
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from .row_collector import RowCollector
+    from ..report.record import Record
     from .session import Session
+
 
 #: The number of tests that a line names.
 _NAMED = 3
@@ -60,8 +61,6 @@ class Reporter:
             self._session.failed.add(report.nodeid)
         names = {name for name, _ in report.user_properties}
         if self._collector is None and (PROPERTY in names or CRASH_PROPERTY in names):
-            from .row_collector import RowCollector
-
             self._collector = RowCollector(self._session)
         if self._collector is not None:
             self._collector.add_report(report)
@@ -184,3 +183,48 @@ def _width(terminalreporter: Any) -> int:
 def _colour(name: str) -> dict[str, bool]:
     """Returns the keywords of pytest's writer for a colour."""
     return {name: True} if name else {}
+
+
+class RowCollector:
+    """Collects the rows of each test when it has ended, or when its process has crashed."""
+
+    def __init__(self, session: Session) -> None:
+        self._rows = session.rows
+        self._texts = session.row_texts
+        self._begun: dict[tuple[str, str], list[tuple[str, object]]] = {}
+        """The properties that a test sent before its body, by process and test."""
+        self._died: dict[str, tuple[str, str]] = {}
+        """The process and test of its rows, by each test whose process crashed."""
+
+    def add_report(self, report: pytest.TestReport) -> None:
+        """Adds the rows of a report."""
+        key = (getattr(report, "worker_id", ""), report.nodeid)
+        properties = report.user_properties
+        if report.when == "setup" and any(name == CRASH_PROPERTY for name, _ in properties):
+            self._begun[key] = properties
+        elif report.when == "teardown":
+            self._begun.pop(key, None)
+            if has_rows(properties):
+                self._rows[key] = self._after_death(report.nodeid, self._read(properties))
+        elif str(report.when) == "???":  # the report of pytest-xdist for a worker that died
+            node: Any = getattr(report, "node", None)
+            key = (node.gateway.id if node else "", report.nodeid)
+            if begun := self._begun.pop(key, []):
+                rows = _over(self._read(begun)) or self._read(begun, CRASH_PROPERTY)
+                self._rows[key] = self._after_death(report.nodeid, rows)
+                self._died[report.nodeid] = key
+
+    def _after_death(self, nodeid: str, rows: list[Record]) -> list[Record]:
+        """Returns the rows of another attempt; a row of an earlier attempt that was over stays."""
+        earlier = self._rows.pop(self._died.pop(nodeid, ("", "")), [])
+        over = {(row.region, row.metric): row for row in _over(earlier)}
+        return [over.get((row.region, row.metric), row) for row in rows]
+
+    def _read(self, properties: list[tuple[str, object]], name: str = PROPERTY) -> list[Record]:
+        return [*self._texts.read(properties, name)]
+
+
+def _over(rows: list[Record]) -> list[Record]:
+    from ..budgets.verdict import Outcome
+
+    return [row for row in rows if row.outcome is Outcome.OVER]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from html import escape
 from math import isfinite
 from typing import Any, Final, TypeVar
@@ -10,16 +11,14 @@ from typing import Any, Final, TypeVar
 from ..budgets.verdict import Outcome
 from ..measurement.held import Held
 from ..measurement.measurement import METRICS
-from ..measurement.peak_components import Component
+from ..measurement.peak_components import Component, decompose
 from ..measurement.symbolic_shapes import product
-from ..measurement.tensor_groups import held_by, in_module, line_of
+from ..measurement.tensor_groups import ROLES, apart, held_by, in_module, line_of
 from ..measurement.timeline import Timeline
 from ..units import excerpt, format_size
 from . import cells, growth_curves
-from .held_lines import held_lines
 from .page_document import document
 from .record import Record
-from .row_components import components
 from .summary import Summary
 
 #: The parts of the page, in their order.
@@ -227,3 +226,69 @@ def _plain_row(row: Record) -> str:
     words = [row.name, cells.backend(row), sizes[0] or row.budget, sizes[1]]
     words += [cells.outcome(row), row.reason]
     return f"<tr>{''.join(f'<td>{escape(excerpt(word, 400))}</td>' for word in words)}</tr>"
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLine:
+    """Equal tensors of all layers, or all tensors of a role."""
+
+    held: Held
+    """One of the tensors; of a role, their sum."""
+    count: int
+    """The number of times that ``held`` is there."""
+    tensors: int
+    """The number of tensors."""
+    module: str
+    """``saved by blocks.*.mlp``; empty: none or unknown."""
+
+    @property
+    def nbytes(self) -> int:
+        """Returns the bytes of all tensors of the line."""
+        return self.held.nbytes * self.count
+
+
+def held_lines(held: Iterable[Held]) -> list[HeldLine]:
+    """Returns the lines, the largest first."""
+    groups, roles = apart(held)
+    lines = [HeldLine(one.held, one.count, one.count, in_module(one.held)) for one in groups]
+    for role, tensors in roles.items():
+        count = len(tensors)
+        name = f"{ROLES[role]}: {count} tensor{'' if count == 1 else 's'}"
+        whole = Held(sum(tensor.nbytes for tensor in tensors), (), "", name, "")
+        lines.append(HeldLine(whole, 1, count, ""))
+    return sorted(lines, key=lambda line: -line.nbytes)
+
+
+#: The difference between the measured number and the sum of the known tensors.
+NOT_ATTRIBUTED = "not attributed"
+
+#: The most components; smaller ones are added up.
+_MOST = 12
+
+
+def components(row: Record) -> tuple[Component, ...]:
+    """Returns the components, largest first; they sum to the measured number.
+
+    There are none if the number or its tensors are unknown. A row with the metric ``retained``
+    lists the tensors at the end, every other row lists the tensors at the peak. A workspace is not
+    a component, because no measurement includes it.
+    """
+    total = row.retained_bytes if row.metric == "retained" else row.peak_bytes
+    if total is None or not row.held:
+        return ()
+    parts = [
+        part if part.has_tensors else replace(part, name=NOT_ATTRIBUTED, growth="")
+        for part in decompose({"": row.held}, peak_bytes=total)
+    ]
+    small = [part for part in parts[_MOST - 1 :] if part.has_tensors]
+    if len(small) < 2:
+        return tuple(parts)
+    others = Component(
+        "other tensors",
+        sum(part.nbytes for part in small),
+        sum(part.count for part in small),
+        "",
+        " + ".join(part.formula for part in small),
+    )
+    kept = [part for part in parts if part not in small]
+    return tuple(sorted([*kept, others], key=lambda part: -part.nbytes))

@@ -2,14 +2,66 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise
+from typing import Final, NamedTuple
 
 from ..units import format_size
-from .growth_steps import growth_steps, largest_that_fits, smallest_that_does_not
-from .recommendations import recommendations
 from .results import OK, OOM, Row, Sweep
 from .text_table import filled, first_cells, mebibytes, notes, title
+
+
+@dataclass(frozen=True, slots=True)
+class GrowthStep:
+    """The growth of a kernel's memory from one length to the next length with a number."""
+
+    kernel: str
+    d: int
+    shorter: int
+    longer: int
+    factor: Fraction
+    """The memory at the longer length divided by the memory at the shorter length."""
+    without_workspaces: Fraction
+    """The same factor for the memory of the case alone."""
+
+    @property
+    def exponent(self) -> float:
+        """The power of N with which the memory of the case alone grew."""
+        grown = float(self.without_workspaces)
+        return math.log(grown) / math.log(self.longer / self.shorter)
+
+
+def growth_steps(sweep: Sweep) -> Iterator[GrowthStep]:
+    """Yields the steps of each kernel and width, in the order of lengths."""
+    for (kernel, d), rows in sweep.lines().items():
+        known = [(row, nbytes) for row in rows if (nbytes := growing_memory(row)) is not None]
+        for (short, low), (long, high) in pairwise(known):
+            if short.N == long.N or low <= short.workspace_bytes:
+                continue
+            own = Fraction(high - long.workspace_bytes, low - short.workspace_bytes)
+            yield GrowthStep(kernel, d, short.N, long.N, Fraction(high, low), own)
+
+
+def growing_memory(row: Row) -> int | None:
+    """Returns the memory before the backward pass, or the peak of a row without one."""
+    return row.before_bytes if row.backward else row.peak_bytes
+
+
+def largest_that_fits(rows: Iterable[Row]) -> Row | None:
+    """Returns the longest row that ran, the widest of several."""
+    return max((row for row in rows if row.status == OK), key=_size, default=None)
+
+
+def smallest_that_does_not(rows: Iterable[Row]) -> Row | None:
+    """Returns the shortest row that ran out of memory, the narrowest of several."""
+    return min((row for row in rows if row.status == OOM), key=_size, default=None)
+
+
+def _size(row: Row) -> tuple[int, int]:
+    return row.N, row.d
 
 
 def render(sweep: Sweep) -> str:
@@ -157,3 +209,103 @@ def _table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
     escaped = [[cell.replace("|", r"\|") for cell in row] for row in rows]
     return tabulate(escaped, headers, tablefmt="github", disable_numparse=True).splitlines()
+
+
+class _Remedy(NamedTuple):
+    name: str
+    kernel: str  # a kernel's name or its prefix
+    description: str
+    example: str = ""
+    """A kernel of that prefix to add to a sweep; empty if ``kernel`` is a whole name."""
+
+
+_REMEDIES: Final = (
+    _Remedy(
+        "FlashAttention",
+        "flash",
+        "computes the scores tile by tile, never as a whole matrix, and recomputes them in the"
+        " backward pass",
+    ),
+    _Remedy(
+        "Checkpointing",
+        "checkpointed",
+        "keeps nothing of the forward pass and repeats it in the backward pass, whose peak still"
+        " has whole score matrices; it saves memory between the passes, so over many layers",
+    ),
+    _Remedy(
+        "Sequence parallelism",
+        "ring:",
+        "splits the sequence between ranks, which pass keys and values around a ring",
+        "ring:4",
+    ),
+    _Remedy(
+        "Sparse attention",
+        "sliding-window",
+        "shows each query only the keys near it, which changes the result",
+    ),
+)
+
+
+def recommendations(sweep: Sweep) -> Iterator[str]:
+    """Yields the lines of the section: each remedy at the longest length of standard attention.
+
+    A remedy without a row in the sweep is listed with the kernel to add.
+    """
+    base = _base(sweep)
+    if base is None or base.peak_bytes is None:
+        return
+    verb = "peaks" if base.status == OK else "would peak"
+    yield "## What to do about it"
+    yield ""
+    peak = format_size(base.peak_bytes)
+    yield f"At d={base.d} N={base.N}, where {base.kernel} {verb} at {peak}:"
+    yield ""
+    for number, remedy in enumerate(_REMEDIES, 1):
+        yield f"{number}. **{remedy.name}** {remedy.description}."
+        rows = [row for row in _comparable(sweep, base) if row.kernel.startswith(remedy.kernel)]
+        best = [row for row in rows if row.kernel == remedy.kernel] or rows
+        if best:
+            yield f"   {_saving(best[0], base)}"
+        else:
+            missing = remedy.example or remedy.kernel
+            yield f"   Not in this sweep: `--kernel {base.kernel},{missing}`."
+
+
+def _base(sweep: Sweep) -> Row | None:
+    """Returns the row of standard attention with a peak that is longest, then widest."""
+    for kernel in ("textbook", "standard"):
+        rows = [row for row in sweep.rows if row.kernel == kernel and row.peak_bytes is not None]
+        if rows:
+            return max(rows, key=lambda row: (row.N, row.d))
+    return None
+
+
+def _comparable(sweep: Sweep, base: Row) -> list[Row]:
+    return [
+        row
+        for row in sweep.rows
+        if (row.N, row.d) == (base.N, base.d) and row.kernel != base.kernel
+    ]
+
+
+def _saving(row: Row, base: Row) -> str:
+    if row.peak_bytes is None or base.peak_bytes is None:
+        return f"`{row.kernel}`: {row.status}, {row.reason}."
+    text = f"`{row.kernel}` peaks at {format_size(row.peak_bytes)}"
+    if row.status != OK:
+        text += f" ({row.status} on this device)"
+    text += f": {_compared(row.peak_bytes, base.peak_bytes)}."
+    if row.before_bytes is not None and base.before_bytes is not None:
+        kept = format_size(row.before_bytes)
+        instead = format_size(base.before_bytes)
+        text += f" Before the backward pass it needs {kept} instead of {instead}."
+    if row.forward_ms and base.forward_ms:
+        text += f" Its forward pass takes {row.forward_ms / base.forward_ms:.2f} times as long."
+    return text
+
+
+def _compared(peak: int, base: int) -> str:
+    share = 100 * (base - peak) / base
+    if share < 0:
+        return f"{-share:.1f} % more"
+    return f"{share:.1f} % less, a factor of {base / peak:.1f}"

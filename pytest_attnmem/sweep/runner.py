@@ -2,22 +2,77 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
 from ..backends.primed_backend import PrimedBackend
 from ..backends.registry import runs_kernels
 from ..errors import AttnMemError, BudgetError, ProgramRefused
+from ..measurement.held import Held
 from ..measurement.installed_torch import missing_forms
 from ..measurement.peak_components import Component, decompose
 from ..profiles import DeviceProfile
+from ..symbols.names import DEFAULTS, SYMBOLS
 from ..units import shown
-from .case import SweepCase
-from .dimensions import with_dimensions
+from .case import SweepCase, timed_passes
 from .extrapolation import MAX_ALLOCATIONS, PERIOD, allocations, memory_by_growth, memory_by_model
 from .memory import CaseMemory, observe
 from .results import ERROR, OK, OOM, UNMEASURED, Row
-from .timing import mean_times
+
+
+def with_dimensions(held: Held, symbols: Mapping[str, int]) -> Held:
+    """Returns the tensor with its dimensions, unless a size of it belongs to two symbols."""
+    sized = {name: size for name, size in symbols.items() if size != 1 and name in _SIZES}
+    own = {
+        name: size for name, size in sized.items() if size != symbols.get(DEFAULTS.get(name, ""))
+    }
+    shared = {size for size in own.values() if [*own.values()].count(size) > 1}
+    if shared.intersection(held.shape):
+        return held
+    return replace(held, dims=dimensions(held.shape, sized))
+
+
+def dimensions(shape: Iterable[int], symbols: Mapping[str, int]) -> tuple[str, ...]:
+    """Returns the symbol of each size, as ``("B", "H", "N", "N")`` for [1, 8, 2048, 2048].
+
+    Sizes are read left to right and symbols come in their usual order, so that the batch is not
+    mistaken for the heads if both are 1. A size of 1 stays a 1 if no symbol of size 1 comes next.
+    Returns nothing if a size is not the size of any symbol.
+    """
+    order = [
+        name
+        for name in SYMBOLS
+        if name in symbols
+        and name != "itemsize"
+        and symbols[name] != symbols.get(DEFAULTS.get(name, ""))
+    ]
+    sizes = [*shape]
+    names: list[str] = []
+    start = 0
+    for heads in ("H", "Hkv"):  # a batched matrix product merges the heads with the batch
+        both = (symbols.get("B", 1), symbols.get(heads, 1))
+        if not names and len(sizes) == 3 and min(both) > 1 and sizes[0] == both[0] * both[1]:
+            names += ["B", heads]
+            start = order.index(heads) + 1
+            del sizes[0]
+    for size in sizes:
+        matching = [place for place, name in enumerate(order) if symbols[name] == size]
+        ahead = [place for place in matching if place >= start]
+        if size == 1 and not ahead:
+            names.append("1")
+            continue
+        if not matching:
+            return ()
+        place = ahead[0] if ahead else matching[-1]
+        names.append(order[place])
+        start = place + 1
+    return tuple(names) if set(names) != {"1"} else ()
+
+
+_SIZES = frozenset(SYMBOLS) - {"itemsize"}
+
 
 #: More memory than any device has.
 _UNLIMITED: Final = 1 << 70
@@ -182,3 +237,42 @@ class SweepRunner:
             reason,
             workspace_bytes=self.primed.workspace_bytes,
         )
+
+
+def mean_times(
+    case: SweepCase, device: str, passes: int, warmup: int
+) -> tuple[float, float | None]:
+    """Returns the milliseconds of a forward pass without gradients, and of a backward pass alone.
+
+    Each is the mean of ``passes`` passes after ``warmup``; the device is synchronised around each.
+    """
+    forward, prepare_backward = timed_passes(case, device)
+    forward_ms = _mean_ms(lambda: forward, device, passes, warmup)
+    backward_ms = _mean_ms(prepare_backward, device, passes, warmup) if case.backward else None
+    return forward_ms, backward_ms
+
+
+def _mean_ms(
+    prepare: Callable[[], Callable[[], Any]], device: str, passes: int, warmup: int
+) -> float:
+    seconds = 0.0
+    for number in range(warmup + passes):
+        run = prepare()
+        _synchronize(device)
+        started = time.perf_counter()
+        run()
+        _synchronize(device)
+        if number >= warmup:
+            seconds += time.perf_counter() - started
+        del run
+    return seconds / passes * 1000
+
+
+def _synchronize(device: str) -> None:
+    import torch
+
+    kind = torch.device(device).type
+    if kind == "cuda":
+        torch.cuda.synchronize(device)
+    elif kind != "cpu":
+        torch.accelerator.synchronize()

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_attnmem.allocator.space import AddressSpace
+from pytest_attnmem.allocator.expandable import AddressSpace
 
 
 def test_the_lowest_gap_that_fits_is_taken():

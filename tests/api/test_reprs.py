@@ -10,8 +10,6 @@ from pytest_attnmem.backends.primed_backend import open_primed
 from pytest_attnmem.kernels.standard import MODEL
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.report.record import Record
-from pytest_attnmem.snapshots.snapshot import DeviceHistory, Event
-from pytest_attnmem.snapshots.source_lines import UNKNOWN
 
 
 def many(N=200):
@@ -42,10 +40,8 @@ def test_formulas():
 
 
 @pytest.mark.parametrize("size", [4096, None])
-def test_rows_and_snapshots(size):
+def test_rows(size):
     row = Record("t.py::a", "mask", held=(Held(8, (), "", "", ""),) * 9, peak_bytes=size)
     assert repr(row) == "<Record: t.py::a [mask] measured" + ", peak 4.0 KiB>" * bool(size) + (
         "" if size else ">"
     )
-    history = DeviceHistory(0, (Event("alloc", 0, 8, 0, UNKNOWN),) * 9, (), 0, "")
-    assert repr(history) == "DeviceHistory(device=0, reserved_bytes=0, configuration='')"

@@ -4,7 +4,7 @@ import weakref
 
 import pytest
 
-from pytest_attnmem.backends.counter_check import fault_of_counters
+from pytest_attnmem.backends.counter_backend import fault_of_counters
 
 BOTH = ("requested", "allocated")
 

@@ -4,9 +4,8 @@ import json
 
 import pytest
 
-from pytest_attnmem.baselines.entries import Entry, Key
+from pytest_attnmem.baselines.entries import Entry, Key, part_changes
 from pytest_attnmem.baselines.file import load, render
-from pytest_attnmem.baselines.part_changes import part_changes
 from pytest_attnmem.errors import AttnMemError
 
 KIB = 1024

@@ -38,13 +38,13 @@ class Process:
         return Sample({ROW: row})
 
 
-def find(folder: Path, good: int, bad: int, *, every=False) -> tuple[Result, list[str], int]:
+def find(folder: Path, good: int, bad: int) -> tuple[Result, list[str], int]:
     repository, known = Repository(folder), commits(folder)
     said: list[str] = []
     with commit_files(repository) as files:
         process = Process(files.path)
         search = Bisection(repository, files, process, (), said.append)  # type: ignore[arg-type]
-        found = search.run(known[good], known[bad], grew=False, tolerance=NONE, every=every)
+        found = search.run(known[good], known[bad], grew=False, tolerance=NONE)
     assert all(text.startswith(("measured ", "comparing ")) for text in said)
     return found, known, process.runs
 
@@ -61,7 +61,7 @@ def test_the_answer_comes_first_with_the_test_and_its_lines(tmp_path):
     assert runs == len(found.samples) + 2
     [culprit] = found.culprits
     assert (culprit.row, culprit.before.value, culprit.after.value) == (ROW, 10, 30)
-    assert render(found, every=False) == [
+    assert render(found) == [
         f"{known[4]} is the first bad commit",
         "  author  Grace",
         "  date    2023-11-15",
@@ -82,7 +82,7 @@ def test_commits_that_cannot_be_measured_are_named(tmp_path):
     found, known, _ = find(
         repository(tmp_path / "r", sizes("10", "no attn", "no x", "30", "30")), 0, 4
     )
-    lines = render(found, every=False)
+    lines = render(found)
     assert lines[:4] == [
         "the first bad commit is one of 3; those between were skipped:",
         *(f"  {known[n][:10]} 2023-11-1{4 + (n > 1)} Ada: {n}" for n in (1, 2, 3)),
@@ -108,7 +108,7 @@ def test_the_commit_inside_a_merge_is_found(tmp_path):
     found, known, _ = find(repository(tmp_path / "r", steps), 0, 6)
     assert found.first_bad.sha == known[3]
     assert [commit.sha for commit in found.through] == [known[5]]
-    assert f"  merged by {known[5][:10]} 2023-11-15 Ada: 5" in render(found, every=False)
+    assert f"  merged by {known[5][:10]} 2023-11-15 Ada: 5" in render(found)
 
 
 def test_a_merge_of_good_commits_may_be_bad_itself(tmp_path):
@@ -116,32 +116,7 @@ def test_a_merge_of_good_commits_may_be_bad_itself(tmp_path):
     steps += [Step({"a": "2"}, parents=(0,)), Step({"bytes": "30"}, parents=(1, 2))]
     found, known, _ = find(repository(tmp_path / "r", steps), 0, 3)
     assert (found.first_bad.sha, found.is_merge) == (known[3], True)
-    assert "  it is a merge; the commits that it merges are good on their own" in render(
-        found, every=False
-    )
-
-
-def test_all_commits_are_listed_if_asked(tmp_path):
-    found, _, _ = find(
-        repository(tmp_path / "r", sizes("1024", "2048", "oh", "1024", "3072", "3072")), 0, 5,
-        every=True,
-    )  # fmt: skip
-    lines = render(found, every=True)
-    start = lines.index("commit      date        author      [1] KiB             title")
-    assert [line.split()[3:-1] for line in lines[start + 2 : start + 8]] == [
-        ["1.0", "good"],
-        ["2.0", "bad"],
-        ["-", "skipped"],
-        ["1.0", "good"],
-        ["3.0", "first", "bad"],
-        ["3.0", "bad"],
-    ]
-    assert lines[start + 8] == "[1] t.py::a"
-    assert [one["bytes"] for one in to_dict(found)["commits"]] == [
-        *({"t.py::a": size} for size in (1024, 2048)),
-        {},
-        *({"t.py::a": size} for size in (1024, 3072, 3072)),
-    ]
+    assert "  it is a merge; the commits that it merges are good on their own" in render(found)
 
 
 def test_a_commit_that_git_cannot_check_out_is_skipped(tmp_path, monkeypatch):

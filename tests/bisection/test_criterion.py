@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_attnmem.bisection.criterion import criterion, named
+from pytest_attnmem.bisection.bisection import criterion, named
 from pytest_attnmem.bisection.search import State
 from pytest_attnmem.budgets.tolerance import NONE, parse_tolerance
 from pytest_attnmem.budgets.verdict import Outcome

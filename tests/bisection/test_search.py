@@ -2,24 +2,24 @@
 
 import pytest
 
-from pytest_attnmem.bisection.search import Found, State, search, sweep
+from pytest_attnmem.bisection.search import Found, State, search
 
 STATES = {"g": State.GOOD, "b": State.BAD, "-": State.SKIPPED}
 
 
-def look(kind, commits: str) -> tuple[Found, list[int]]:
+def look(commits: str) -> tuple[Found, list[int]]:
     seen = []
 
     def state(number: int) -> State:
         seen.append(number)
         return STATES[commits[number]]
 
-    return kind(len(commits), state), seen
+    return search(len(commits), state), seen
 
 
 @pytest.mark.parametrize("first", range(1, 128))
 def test_128_commits_take_seven_measurements_and_the_ends(first):
-    found, seen = look(search, "g" * first + "b" * (128 - first))
+    found, seen = look("g" * first + "b" * (128 - first))
     assert (found.good, found.bad, [*found.candidates]) == (first - 1, first, [first])
     assert len(seen) <= 7
 
@@ -36,13 +36,7 @@ def test_128_commits_take_seven_measurements_and_the_ends(first):
         ("g-gbb-b", [3]),
     ],
 )
-@pytest.mark.parametrize("kind", [search, sweep])
-def test_a_commit_that_cannot_be_measured_leaves_candidates(kind, commits, candidates):
-    found, seen = look(kind, commits)
+def test_a_commit_that_cannot_be_measured_leaves_candidates(commits, candidates):
+    found, seen = look(commits)
     assert [*found.candidates] == candidates
     assert len(seen) == len({*seen})
-
-
-def test_a_sweep_trusts_no_order():
-    found, seen = look(sweep, "gbgbb")
-    assert (found.good, found.bad, seen) == (2, 3, [1, 2, 3])

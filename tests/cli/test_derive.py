@@ -67,7 +67,7 @@ def test_json(capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["standard"], "cannot find 'standard'; write the module, a colon and the function"),
+        (["standard"], "cannot find 'standard'; write the module, a colon and the name"),
         (["no.such:fn", "N"], "cannot find 'no.such:fn': No module named 'no'"),
         (
             ["no.py:fn", "N"],

@@ -107,12 +107,12 @@ def test_tensors_of_the_model_and_simulated_are_the_same(ask, name, backward):
 @pytest.mark.parametrize("backward", [False, True])
 def test_the_numbers_are_those_of_a_simulated_run(ask, backward):
     found = ask(
-        *("grouped-query", "--B", "2", "--H", "4", "--Hkv", "2", "--N", "96", "--M", "130"),
+        *("flash", "--B", "2", "--H", "4", "--Hkv", "2", "--N", "96", "--M", "130"),
         *("--d", "32", *["--backward"] * backward, "--device", "L4"),
     )
     backend = open_backend("simulated:L4")
     workspace = backend.prime()
-    (kernel,) = (kernel for kernel in KERNELS if kernel.name == "grouped-query")
+    (kernel,) = (kernel for kernel in KERNELS if kernel.name == "flash")
 
     def forward():
         return kernel.attention(q, k, v)
@@ -222,7 +222,7 @@ _KERNELS = ", ".join(kernel.name for kernel in KERNELS)
             " float32: the kernel raised RuntimeError: Storage size calculation overflowed with"
             " sizes=[1, 2, 1000000000000000000, 8]",
         ),
-        (["grouped-query", "--Hkv", "3"], "qkv needs H to be a multiple of Hkv, got H=2 Hkv=3"),
+        (["flash", "--Hkv", "3"], "qkv needs H to be a multiple of Hkv, got H=2 Hkv=3"),
     ],
 )
 def test_what_cannot_be_predicted_is_told_in_one_line(capsys, arguments, message):

@@ -33,7 +33,7 @@ def reexecuted(monkeypatch, tmp_path):
 
 def run(*words):
     """Runs the command without ``main``, which tells a SystemExit of a test as a user's error."""
-    arguments = make_parser().whole.parse_args(["run", *words])
+    arguments = make_parser().parse_args(["run", *words])
     with pytest.raises(SystemExit):
         arguments.execute(arguments)
 

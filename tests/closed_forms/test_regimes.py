@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_attnmem.closed_forms.regimes import regime
+from pytest_attnmem.closed_forms.terms import regime
 from pytest_attnmem.formulas.polynomial import expand
 
 

@@ -86,7 +86,7 @@ def test_a_folder_outside_of_a_repository_is_refused(tmp_path):
     with pytest.raises(AttnMemError) as error:
         Repository(tmp_path)
     assert str(error.value) == (
-        f"{tmp_path} is in no git repository; run this in the repository of the tests"
+        "git rev-parse: fatal: not a git repository (or any of the parent directories): .git"
     )
 
 

@@ -3,7 +3,6 @@
 import contextlib
 import io
 import os
-import pickle
 import sys
 import tempfile
 from pathlib import Path
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from targets import FILES, NASTY, PICKLES, TEXT, TEXTS, as_json, changed
+from targets import FILES, NASTY, TEXT, TEXTS, as_json, changed
 
 from pytest_attnmem.errors import AttnMemError
 
@@ -74,13 +73,3 @@ def test_any_file_is_read_or_refused_in_one_line(target):
     for content in (b"[" * 10_000, b'{"a":' * 5_000, as_json(target.valid)[:-3], b"9" * 10_000):
         read_file(target, content)
     read_file(target, as_json(target.valid))
-
-
-@pytest.mark.parametrize("target", PICKLES, ids=name)
-def test_any_pickle_is_read_or_refused_in_one_line(target):
-    @fuzzed
-    @given(st.one_of(changed(target.valid).map(pickle.dumps), st.binary(max_size=40)))
-    def try_one(content):
-        read_file(target, content)
-
-    try_one()

@@ -1,21 +1,22 @@
-"""Contracts on small bodies whose growth is known by arithmetic; each file of ``bodies`` is one."""
+"""Contracts on small bodies whose growth is known by arithmetic: the functions of ``bodies``."""
 
 import contextlib
-import importlib.util
+import importlib
 import io
 import json
 import sys
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import pytest
 
 from pytest_attnmem.measurement.garbage import unfreeze_all
 
-BODIES = Path(__file__).parent / "bodies"
+MODULES = ("models", "ranks", "sequences")
 
 
 @dataclass(frozen=True)
@@ -35,10 +36,29 @@ class Case:
         return "over" if self.holds else "within"
 
 
+@dataclass(frozen=True)
+class Body:
+    """A function of sizes, whose growth its docstring states."""
+
+    run: Callable[..., object]
+    holds: tuple[str, ...]
+    breaks: tuple[str, ...]
+    sizes: dict[str, int]
+    ranks: int | None = None
+    fixed: str | tuple[str, ...] | None = None
+
+
+def grows(**facts: Any) -> Callable[[Callable[..., object]], Body]:
+    """Makes a body of a function: the contracts that it ``holds`` and ``breaks``, its ``sizes``."""
+    return lambda function: Body(function, **facts)
+
+
 @cache
-def bodies() -> dict[str, ModuleType]:
-    """Name → body, in the order of their files."""
-    return {path.stem: _loaded(path) for path in sorted(BODIES.glob("*.py"))}
+def bodies() -> dict[str, Body]:
+    """Name → body, in the order of their names."""
+    modules = (importlib.import_module(f"growth.bodies.{name}") for name in MODULES)
+    every = {n: x for module in modules for n, x in vars(module).items() if isinstance(x, Body)}
+    return dict(sorted(every.items()))
 
 
 def cases(backend: str) -> list[Case]:
@@ -46,8 +66,8 @@ def cases(backend: str) -> list[Case]:
     return [
         Case(name, contract, holds)
         for name, body in bodies().items()
-        if backend != "cpu" or not hasattr(body, "RANKS")
-        for holds, contracts in ((True, body.HOLDS), (False, body.BREAKS))
+        if backend != "cpu" or body.ranks is None
+        for holds, contracts in ((True, body.holds), (False, body.breaks))
         for contract in contracts
     ]
 
@@ -95,24 +115,17 @@ def _worst(ending: tuple[str, str]) -> int:
 
 
 def _head() -> str:
-    return f"import sys\nimport pytest\nsys.path.insert(0, {str(BODIES)!r})\nimport importlib\n"
+    return "import pytest\nfrom growth.contracts import bodies\n"
 
 
 def _test(number: int, case: Case) -> str:
     body = bodies()[case.body]
-    options = {"ranks": getattr(body, "RANKS", None), "fixed": getattr(body, "FIXED", None)}
+    options = {"ranks": body.ranks, "fixed": body.fixed}
     given = "".join(f", {name}={value!r}" for name, value in options.items() if value is not None)
-    names = ", ".join(body.SIZES)
-    called = f"importlib.import_module({case.body!r}).body(attnmem.device, {names})"
+    names = ", ".join(body.sizes)
+    called = f"bodies()[{case.body!r}].run(attnmem.device, {names})"
     return (
         f"@pytest.mark.memory_budget({case.contract!r}{given})\n"
-        f"@pytest.mark.parametrize({tuple(body.SIZES)}, [{tuple(body.SIZES.values())}])\n"
+        f"@pytest.mark.parametrize({tuple(body.sizes)}, [{tuple(body.sizes.values())}])\n"
         f"def test_{number}(attnmem, {names}):\n    {called}\n"
     )
-
-
-def _loaded(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module

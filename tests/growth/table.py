@@ -64,8 +64,8 @@ def table() -> str:
         lines.append(_row(backend, every, every - none, 0, 0, f"{none} ({none / every:.1%})"))
     lines += ["", _row("body", "growth", "keeps", "breaks"), _row(*["---"] * 4)]
     for name, body in bodies().items():
-        keeps, breaks = ([_written(name, c) for c in cs] for cs in (body.HOLDS, body.BREAKS))
-        grows = str(body.__doc__).replace("*", "\\*")
+        keeps, breaks = ([_written(name, c) for c in cs] for cs in (body.holds, body.breaks))
+        grows = " ".join(str(body.run.__doc__).split()).replace("*", "\\*")
         lines.append(_row(f"`{name}`", grows, "<br>".join(keeps), "<br>".join(breaks)))
     return "\n".join([*lines, ""])
 

@@ -15,7 +15,7 @@ FUSED = pytest.mark.parametrize(
         for kernel in KERNELS
         if kernel.name
         in (
-            *("block-sparse", "chunked", "flash", "grouped-query", "sliding-window", "strided"),
+            *("block-sparse", "chunked", "flash", "sliding-window", "strided"),
             *("linear-chunked", "linear-recurrent", "linear-scan"),
         )
     ],

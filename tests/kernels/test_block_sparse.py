@@ -10,9 +10,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.kernels.block_mask import local, random, strided
-from pytest_attnmem.kernels.block_sparse import BLOCK, MODEL, attention
+from pytest_attnmem.kernels.block_sparse import attention
 from pytest_attnmem.kernels.standard import attention as standard
-from pytest_attnmem.measurement.window_stack import window
 
 #: (N, M, block): that divide and do not, of one query, and of one block.
 SIZES = [(33, 50, 8), (50, 20, 7), (9, 12, 1), (20, 30, 64), (1, 9, 4)]
@@ -111,11 +110,6 @@ def test_the_model_of_all_blocks(sizes, training, causal, inputs, peaks):
     assert (real[0], program[0]) == (real[1], program[1])
 
 
-def test_defaults_are_the_functions():
-    defaults = {"causal": 0, "block": BLOCK, "active": -1}
-    assert MODEL.forward.defaults == MODEL.training.defaults == defaults
-
-
 @BOTH
 def test_a_block_more_is_its_weights_more(training, inputs, peak):
     tensors = inputs((1, 2, 64, 64, 8, 8), torch.float32, requires_grad=training)
@@ -154,22 +148,6 @@ def test_only_active_blocks_are_computed(pattern, causal, inputs):
     assert (forward.count, backward.count) == (2 * active, 4 * active)
 
 
-@pytest.mark.parametrize("how", ["no_grad", "no requires_grad", "training"])
-def test_what_is_retained(how, inputs, cpu):
-    q, k, v = inputs((2, 3, 32, 40, 8, 4), torch.float32, requires_grad=how != "no requires_grad")
-    with torch.set_grad_enabled(how != "no_grad"), window(cpu) as opened:
-        out = attention(q, k, v, block_mask=local(4, 5, 1), block=8)
-    weights = 2 * 3 * 4 * 8 * 8 * 4 if how == "training" else 0
-    assert opened.measurement.retained_bytes == out.nbytes + weights
-
-
-def test_backward_may_run_twice(inputs):
-    tensors = inputs((1, 1, 16, 16, 4, 4), requires_grad=True)
-    loss = attention(*tensors, block=8, block_mask=strided(2, 2, 2)).square().sum()
-    first = torch.autograd.grad(loss, tensors, retain_graph=True)
-    assert all(map(torch.equal, first, torch.autograd.grad(loss, tensors)))
-
-
 def test_queries_without_an_active_block_get_zeros(causal, inputs):
     tensors = inputs((1, 2, 12, 12, 4, 4), requires_grad=True)
     mask = torch.tensor([[True, False, True], [False] * 3, [False, False, True]])
@@ -193,7 +171,6 @@ SHAPE = "block_mask must have shape [ceil(N/block), ceil(M/block)] = [3, 4], got
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"block": 0}, "block must be at least 1, got 0"),
         ({"block_mask": torch.ones(4, 3, dtype=torch.bool)}, f"{SHAPE}[4, 3]"),
         ({"block_mask": torch.ones(10, 12, dtype=torch.bool)}, f"{SHAPE}[10, 12]"),
         ({"block_mask": torch.ones(4, dtype=torch.bool)}, f"{SHAPE}[4]"),

@@ -1,23 +1,32 @@
-"""Flash: what it saves, blocks that do and do not divide, and its model over block sizes."""
+"""Flash: tiles of any size, heads that share keys, what it saves, and a peak of key heads."""
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
-from torch.autograd.graph import saved_tensors_hooks
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pytest_attnmem.kernels import KERNELS
-from pytest_attnmem.kernels.flash import BLOCK_K, BLOCK_Q, MODEL, attention
+from pytest_attnmem.kernels.flash import MODEL, attention
 from pytest_attnmem.kernels.reference import standard_attention
-from pytest_attnmem.measurement.window_stack import window
+from pytest_attnmem.kernels.standard import attention as standard
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
-#: (block_q, block_k) against N = 33 and M = 50: of one row, that divide neither, the one longer
-#: than the other, of one tile, and larger than everything.
-BLOCKS = [(1, 50), (33, 1), (8, 8), (7, 16), (16, 7), (33, 50), (100, 9), (9, 100), (64, 128)]
-EXACT = (torch.float32, torch.float64)
-DTYPES = (*EXACT, torch.bfloat16, torch.float16)
+#: (H, Hkv): grouped, multi-query, and multi-head.
+HEADS = [(6, 2), (4, 1), (3, 3)]
+#: (block_q, block_k) against N = 33 and M = 50.
+BLOCKS = [(7, 16), (16, 7), (64, 128)]
+OVER_HEADS = pytest.mark.parametrize("heads", HEADS, ids=str)
+OVER_BLOCKS = pytest.mark.parametrize("blocks", BLOCKS, ids=str)
+#: Each type in one mode; ``test_models`` has every type in both, at other sizes.
+MODES = pytest.mark.parametrize(
+    ("dtype", "training"),
+    [(torch.float64, False), (torch.bfloat16, True)],
+    ids=["forward", "training"],
+)
+BOTH = pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
 
 
 @pytest.fixture
@@ -25,70 +34,138 @@ def kernel():
     return next(kernel for kernel in KERNELS if kernel.name == "flash")
 
 
-def saved_by(function):
-    """Returns the result of ``function``, and the tensors that autograd saves meanwhile."""
-    saved = []
-
-    def pack(tensor):
-        saved.append(tensor)
-        return tensor
-
-    with saved_tensors_hooks(pack, lambda tensor: tensor):
-        return function(), saved
+def noise(*shape, dtype=torch.float64, requires_grad=False):
+    random = torch.Generator().manual_seed(sum(shape))
+    drawn = torch.randn(shape, generator=random, dtype=torch.float64).to(dtype)
+    return drawn.requires_grad_(requires_grad)
 
 
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_five_tensors_are_saved(dtype, causal, inputs):
-    q, k, v = inputs((2, 3, 33, 50, 8, 4), dtype, requires_grad=True)
-    out, saved = saved_by(lambda: attention(q, k, v, causal=causal, block_q=8, block_k=8))
-    assert [x.data_ptr() for x in saved[:4]] == [x.data_ptr() for x in (q, k, v, out)]
-    (lse,) = saved[4:]
-    assert lse.shape == (2, 3, 33)
-    assert lse.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
-    scores = q.detach().double() @ k.detach().double().mT * 8**-0.5
-    if causal:
-        scores.masked_fill_(torch.ones(33, 50, dtype=torch.bool).triu(1), -torch.inf)
-    accuracy = 1e-13 if dtype == torch.float64 else 1e-5
-    assert (lse.double() - scores.logsumexp(-1)).abs().max() <= accuracy
+def grouped(heads, N=33, M=50, d=8, dv=4, **options):
+    """q, k and v of a batch of 2."""
+    H, Hkv = heads
+    shapes = ((2, H, N, d), (2, Hkv, M, d), (2, Hkv, M, dv))
+    return tuple(noise(*shape, **options) for shape in shapes)
 
 
-@pytest.mark.parametrize("how", ["no_grad", "no requires_grad", "training"])
-def test_what_is_retained(how, inputs, cpu):
-    q, k, v = inputs((2, 3, 33, 50, 8, 4), torch.float32, requires_grad=how != "no requires_grad")
-    with torch.set_grad_enabled(how != "no_grad"), window(cpu) as opened:
-        out, saved = saved_by(lambda: attention(q, k, v))
-    assert len(saved) == (5 if how == "training" else 0)
-    saved.clear()
-    lse_bytes = 2 * 3 * 33 * 4 if how == "training" else 0
-    assert opened.measurement.retained_bytes == out.nbytes + lse_bytes
+def expanded(q, k, v, **options):
+    """Returns the expected output, from k and v with as many heads as q."""
+    k, v = (x.repeat_interleave(q.shape[1] // k.shape[1], dim=1) for x in (k, v))
+    return standard(q, k, v, **options)
 
 
-@pytest.mark.parametrize("blocks", BLOCKS, ids=str)
-def test_blocks_change_nothing(blocks, causal, inputs):
-    tensors = inputs((2, 2, 33, 50, 8, 4), requires_grad=True)
-    options = dict(zip(("block_q", "block_k"), blocks, strict=True))
-    out = attention(*tensors, causal=causal, **options)
-    arrays = [tensor.detach().numpy() for tensor in tensors]
-    expected, _ = standard_attention(*arrays, causal=causal)
-    assert (out.detach() - torch.as_tensor(expected)).abs().max() <= 1e-13
-
-    def gradients(**options):
-        out = attention(*tensors, causal=causal, **options)
-        return torch.autograd.grad(out.square().sum(), tensors)
-
-    for got, other in zip(gradients(**options), gradients(), strict=True):
-        assert (got - other).abs().max() <= 1e-12
+def gradients(function, tensors, **options):
+    return torch.autograd.grad(function(*tensors, **options).square().sum(), tensors)
 
 
-@pytest.mark.parametrize("blocks", [(2, 3), (5, 1)], ids=str)
-def test_gradcheck_over_blocks(blocks, causal, inputs):
-    block_q, block_k = blocks
-    tensors = inputs((1, 2, 5, 4, 2, 3), requires_grad=True)
+MASKS = {
+    "none": lambda H: None,
+    "keys": lambda H: noise(50) > 0,
+    "of each head": lambda H: noise(H, 33, 1) > 0.7,
+    "numbers": lambda H: noise(2, H, 33, 50),
+}
 
-    def call(q, k, v):
-        return attention(q, k, v, causal=causal, scale=0.7, block_q=block_q, block_k=block_k)
 
-    assert torch.autograd.gradcheck(call, tensors)
+@OVER_HEADS
+@OVER_BLOCKS
+@pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
+def test_it_is_attention_to_expanded_heads(heads, blocks, mask, causal):
+    tensors = grouped(heads, requires_grad=True)
+    options = {"causal": causal, "mask": mask(heads[0]), "scale": 0.3}
+    cut = dict(zip(("block_q", "block_k"), blocks, strict=True))
+    got, expected = attention(*tensors, **options, **cut), expanded(*tensors, **options)
+    assert (got - expected).abs().max() <= 1e-13
+    for got, expected in zip(
+        gradients(attention, tensors, **options, **cut),
+        gradients(expanded, tensors, **options),
+        strict=True,
+    ):
+        assert (got - expected).abs().max() <= 1e-12
+
+
+@pytest.mark.parametrize(
+    ("dtype", "tolerance"),
+    [(torch.float32, 1e-5), (torch.float16, 1e-2), (torch.bfloat16, 5e-2)],
+    ids=str,
+)
+def test_other_dtypes(dtype, tolerance, causal):
+    tensors = grouped((6, 2), dtype=dtype, requires_grad=True)
+    exact = [x.detach().double().requires_grad_() for x in tensors]
+    out = attention(*tensors, causal=causal)
+    assert out.dtype == dtype
+    assert (out - expanded(*exact, causal=causal)).abs().max() <= tolerance
+    for got, expected in zip(
+        gradients(attention, tensors, causal=causal),
+        gradients(expanded, exact, causal=causal),
+        strict=True,
+    ):
+        assert (got - expected).abs().max() <= tolerance * max(1, float(expected.abs().max()))
+
+
+def test_gradcheck_of_groups(causal):
+    tensors = grouped((4, 2), 3, 4, 2, 3, requires_grad=True)
+    options = {"causal": causal, "block_q": 2, "block_k": 3}
+    assert torch.autograd.gradcheck(lambda *qkv: attention(*qkv, **options), tensors)
+
+
+@pytest.mark.usefixtures("poison")
+@OVER_BLOCKS
+def test_nothing_uninitialized_gets_out_of_groups(blocks, causal):
+    tensors = grouped((6, 2), requires_grad=True)
+    cut = dict(zip(("block_q", "block_k"), blocks, strict=True))
+    for result in gradients(attention, tensors, causal=causal, **cut):
+        assert result.isfinite().all()
+
+
+@MODES
+@OVER_HEADS
+@OVER_BLOCKS
+def test_the_model_over_heads_and_blocks(heads, blocks, dtype, training, causal, peaks):
+    cut = dict(zip(("block_q", "block_k"), blocks, strict=True))
+    real, program = peaks(training, grouped(heads, dv=12, dtype=dtype), causal=causal, **cut)
+    assert (real[0], program[0]) == (real[1], program[1])
+
+
+@BOTH
+def test_the_model_with_a_mask(training, causal, peaks):
+    mask = noise(33, 50) > 0
+    tensors = grouped((6, 2), dtype=torch.float32)
+    real, program = peaks(training, tensors, mask=mask, causal=causal, block_q=8, block_k=8)
+    assert (real[0], program[0]) == (real[1], program[1])
+
+
+@pytest.mark.parametrize("mode", ["forward", "training"])
+def test_only_what_belongs_to_queries_is_of_query_heads(mode):
+    """Each query head more costs its output, log-sum-exp, delta and dq, and nothing else."""
+
+    def at(H):
+        sizes = {"B": 2, "H": H, "Hkv": 2, "N": 1024, "M": 2048, "d": 64, "dtype": "float32"}
+        return getattr(MODEL, mode).peak(gather([Source("the test", sizes)]))
+
+    a_head = 2 * 1024 * ((64 + 1) if mode == "forward" else (64 + 1 + 1 + 64)) * 4
+    assert at(32) - at(8) == 24 * a_head
+
+
+@pytest.mark.parametrize(
+    ("k", "v", "message"),
+    [
+        (
+            (2, 4, 12, 8),
+            (2, 4, 12, 8),
+            "k must have shape [B, Hkv, M, d] = [2, Hkv, M, 8] with M >= 1 and Hkv a divisor of"
+            " H = 6, got [2, 4, 12, 8]",
+        ),
+        (
+            (2, 0, 12, 8),
+            (2, 0, 12, 8),
+            "k must have shape [B, Hkv, M, d] = [2, Hkv, M, 8] with M >= 1 and Hkv a divisor of"
+            " H = 6, got [2, 0, 12, 8]",
+        ),
+        ((2, 2, 12, 8), (2, 3, 12, 8), "v must have shape [B, Hkv, M, dv] = [2, 2, 12, dv], got"),
+    ],
+)
+def test_heads_that_do_not_fit(k, v, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
+        attention(noise(2, 6, 10, 8), noise(*k), noise(*v))
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
@@ -100,13 +177,6 @@ def test_half_inputs_are_rounded_once(dtype, causal, inputs):
     )
     rounding = torch.finfo(dtype).eps / 2
     assert ((out.double() - exact).abs() <= rounding * exact.abs() + 1e-5).all()
-
-
-@pytest.mark.parametrize("name", ["block_q", "block_k"])
-@pytest.mark.parametrize("size", [0, -1])
-def test_blocks_have_rows(name, size, inputs):
-    with pytest.raises(ValueError, match=f"^{name} must be at least 1, got {size}$"):
-        attention(*inputs((1, 1, 3, 3, 2, 2)), **{name: size})
 
 
 class Products(TorchDispatchMode):
@@ -138,76 +208,3 @@ def test_causal_skips_what_is_above_the_diagonal(N, M, block_q, block_k, tiles, 
     with Products() as backward:
         out.sum().backward()
     assert (forward.count, backward.count) == (2 * tiles, 5 * tiles)
-
-
-def held_to_model(training, peak, cpu, dtype, q, k, v, **options):
-    """Measured and modelled peak, then both of the program alone."""
-
-    def forward():
-        with torch.no_grad():
-            return attention(q, k, v, **options)
-
-    def both():
-        leaves = [x.detach().requires_grad_() for x in (q, k, v)]  # whose gradients are theirs
-        attention(*leaves, **options).sum().backward()
-
-    (B, H, N, d), (M, dv) = q.shape, v.shape[2:]
-    sizes = {"B": B, "H": H, "N": N, "M": M, "d": d, "dv": dv, "dtype": dtype, **options}
-    shape = gather([Source("the test", sizes), Source("the backend", cpu.symbols)])
-    model = MODEL.training if training else MODEL.forward
-    call = both if training else forward
-    return (
-        (peak(call), model.peak(shape, cpu.kinds)),
-        (peak(call, trace=True), model.peak(shape)),
-    )
-
-
-@pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("blocks", BLOCKS, ids=str)
-def test_the_model_over_blocks(blocks, dtype, training, causal, inputs, peak, cpu):
-    tensors = inputs((2, 2, 33, 50, 8, 12), dtype, requires_grad=training)
-    options = dict(zip(("block_q", "block_k"), blocks, strict=True), causal=causal)
-    real, program = held_to_model(training, peak, cpu, dtype, *tensors, **options)
-    assert program[0] == program[1]
-    assert real[0] == real[1]  # half types too: their products are done in float32
-
-
-@pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
-@pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize(
-    "sizes",
-    [
-        (1, 1, 4, 4, 1, 64),
-        (1, 1, 4, 4, 64, 1),
-        (1, 1, 100, 1, 1, 1),
-        (1, 1, 300, 1, 64, 1),
-        (1, 1, 1, 1, 1, 500),
-    ],
-    ids=str,
-)
-def test_the_model_at_the_edges(sizes, dtype, training, inputs, peak, cpu):
-    tensors = inputs(sizes, dtype, requires_grad=training)
-    options = {"block_q": 4, "block_k": 4}
-    real, program = held_to_model(training, peak, cpu, dtype, *tensors, **options)
-    assert (real[0], program[0]) == (real[1], program[1])
-
-
-def test_defaults_are_the_functions(inputs, peak):
-    tensors = inputs((1, 1, BLOCK_Q + 1, BLOCK_K + 1, 4, 4), torch.float32)
-    assert MODEL.forward.defaults == {"causal": 0, "block_q": BLOCK_Q, "block_k": BLOCK_K}
-    assert peak(lambda: attention(*tensors)) == (
-        peak(lambda: attention(*tensors, block_q=BLOCK_Q, block_k=BLOCK_K))
-    )
-
-
-@pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
-def test_memory_grows_with_N_not_its_square(training, inputs, peak):
-    def at(N):
-        tensors = inputs((1, 2, N, N, 8, 8), torch.float32, requires_grad=training)
-        if training:
-            return peak(lambda: attention(*tensors, block_q=16, block_k=16).sum().backward())
-        return peak(lambda: attention(*tensors, block_q=16, block_k=16))
-
-    first, second, third = at(64), at(128), at(192)
-    assert third - second == second - first

@@ -75,8 +75,6 @@ def test_half_inputs_are_rounded_once(dtype, attention, inputs):
     ("options", "message"),
     [
         ({"causal": False}, "causal must be True in {}, got False; linear is the one"),
-        ({"block": 0}, "block must be at least 1, got 0"),
-        ({"block": -3}, "block must be at least 1, got -3"),
     ],
 )
 def test_options_that_do_not_fit(options, message, kernel, inputs):
@@ -93,10 +91,3 @@ def test_the_model_over_chunks(M, block, dtype, training, inputs, peaks):
     real, program = peaks(training, tensors, block=block)
     assert program[0] == program[1]
     assert real[0] == real[1]  # half types too: their products are done in float32
-
-
-def test_defaults_are_the_functions(kernel, attention, inputs, peak):
-    block = MODULES[kernel.name].BLOCK
-    tensors = inputs((1, 1, block + 1, block + 1, 4, 4), torch.float32)
-    assert kernel.model.forward.defaults == kernel.model.training.defaults == {"block": block}
-    assert peak(lambda: attention(*tensors)) == peak(lambda: attention(*tensors, block=block))

@@ -9,7 +9,7 @@ import re
 import pytest
 
 from pytest_attnmem.budgets.growth_fit import Growth
-from pytest_attnmem.kernels import KERNELS, decode, flex, ring
+from pytest_attnmem.kernels import KERNELS, decode, ring
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
 LINE = re.compile(
@@ -20,7 +20,6 @@ LINE = re.compile(
 MODELS = {
     **{kernel.name: (kernel.attention, kernel.model) for kernel in KERNELS},
     "ring": (ring.attention, ring.MODEL),
-    "flex": (flex.attention, flex.MODEL),
 }
 #: Options that an order names, at sizes that the lengths are multiples of.
 OPTIONS = {"block": 64, "window": 64, "active": 7, "R": 4}

@@ -34,7 +34,6 @@ LINEAR = {
 #: Large blocks, of which there are few at 65 536; they take more memory than those by default.
 FEW = {
     "flash": {"block_q": 4096, "block_k": 4096},
-    "grouped-query": {"block_q": 4096, "block_k": 4096},
     "chunked": {"chunk_q": 4096, "chunk_k": 4096},
     "sliding-window": {"block": 1024},
     "linear-chunked": {"block": 1024},
@@ -162,8 +161,8 @@ OF_QUERIES = {"out", "lse", "delta", "dq", "result"}
 
 
 @pytest.mark.parametrize("mode", ["forward", "training"])
-def test_grouped_query_counts_key_heads_but_for_queries(mode):
-    for phase in getattr(NAMED["grouped-query"].model, mode).phases:
+def test_flash_counts_key_heads_but_for_queries(mode):
+    for phase in getattr(NAMED["flash"].model, mode).phases:
         for name, size in phase.alive.items():
             terms = expand(size).terms
             of_all = [term for term in terms if degree(term, "H")]

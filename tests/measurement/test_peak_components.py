@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pytest_attnmem.formulas.formula import parse_formula
 from pytest_attnmem.measurement.held import SCRATCH_SUFFIX, Held
 from pytest_attnmem.measurement.peak_components import SCRATCH, UNSEEN, WORKSPACES, decompose
-from pytest_attnmem.sweep.dimensions import with_dimensions
+from pytest_attnmem.sweep.runner import with_dimensions
 
 SYMBOLS = {"B": 2, "H": 4, "N": 256, "M": 256, "d": 16, "dv": 16, "itemsize": 4}
 WARM = "copies of a warm-up, and their gradients"

@@ -144,7 +144,7 @@ def test_the_largest_fits_and_one_more_does_not():
     assert {found.size, found.size + 1} <= sizes  # both ran
     for size, fits in ((found.size, True), (found.size + 1, False)):
         recipe = recipe_of([], {"B": 4096, "N": size})
-        assert ModelRun(build, recipe, run.primed).memory(traced=False).fits is fits
+        assert ModelRun(build, recipe, run.primed).memory().fits is fits
     assert shown[0] == "trying N=256"
     assert all(text.startswith("trying N=") for text in shown)
 

@@ -18,7 +18,7 @@ NAMES = (
     *("copies", "contexts", "streams", "kernels", "management", "nccl", "cudnn_calls"),
     *("frees", "cublas_handles", "host_memory", "unknown_calls", "cudnn_plans"),
     *("device", "memory", "run", "ranks", "session", "reserved", "snapshot", "values", "cudnn"),
-    *("programs", "compiled", "flex", "flash_triton", "triton_values", "placements"),
+    *("programs", "compiled", "flash_triton", "triton_values", "placements"),
 )
 TESTS = [str(NULL / f"test_{name}.py") for name in NAMES]
 #: Triton compiles with $CC too, as a single word, and keeps what it compiled: without counters.

@@ -3,7 +3,7 @@ import sys
 import pytest
 
 from pytest_attnmem.errors import BackendUnavailable
-from pytest_attnmem.nulldevice.cudnn_package import describe, find
+from pytest_attnmem.nulldevice.planner_process import describe, find_cudnn
 
 FILES = (
     *("cu13/lib/libcublasLt.so.13", "cu13/lib/libnvrtc-builtins.so.13.0"),
@@ -34,4 +34,4 @@ def test_a_missing_package_is_named_by_the_extra(tmp_path, missing):
 def test_another_system_has_no_planner(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
     with pytest.raises(BackendUnavailable, match=r"^its planner needs Linux, and this is darwin$"):
-        find()
+        find_cudnn()

@@ -7,8 +7,7 @@ import pytest
 
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.nulldevice import planner_process, torch_build
-from pytest_attnmem.nulldevice.cudnn_package import CudnnPackage
-from pytest_attnmem.nulldevice.planner_process import PlannerProcess
+from pytest_attnmem.nulldevice.planner_process import CudnnPackage, PlannerProcess
 from pytest_attnmem.profiles import find_profile
 
 PROGRAM = """
@@ -30,7 +29,7 @@ def planner(tmp_path, monkeypatch):
     package = CudnnPackage((tmp_path / "libcudnn.so.9",), 13)
     monkeypatch.setattr(planner_process, "_PROGRAM", program)
     monkeypatch.setattr(planner_process, "build_alone", lambda major, packages: tmp_path)
-    monkeypatch.setattr(planner_process.cudnn_package, "find", lambda: package)
+    monkeypatch.setattr(planner_process, "find_cudnn", lambda: package)
     process = PlannerProcess(find_profile("A100-80GB"))
     yield process
     process.close()

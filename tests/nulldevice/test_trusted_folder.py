@@ -8,9 +8,9 @@ import pytest
 
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.nulldevice import build
+from pytest_attnmem.nulldevice.build import check_trusted, make_trusted
 from pytest_attnmem.nulldevice.elf_writer import write
 from pytest_attnmem.nulldevice.stubs import CALLS
-from pytest_attnmem.nulldevice.trusted_folder import check_trusted, make_trusted
 
 
 def refusal(path):

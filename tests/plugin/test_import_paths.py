@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from pytest_attnmem.plugin.import_paths import imported_elsewhere, lead_to, moved_path
+from pytest_attnmem.plugin.warm_sessions import imported_elsewhere, lead_to, moved_path
 
 REPOSITORY, WORKTREE = Path("/home/me/project"), Path("/tmp/bisect/project")
 

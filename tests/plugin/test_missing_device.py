@@ -9,20 +9,21 @@ HINT = (
 def test_a_measured_test_that_lacks_a_device_is_told_what_has_one(suite):
     suite.write("""
 import pytest
+import torch
 
 @pytest.fixture
-def model(): raise RuntimeError("Found no NVIDIA driver on your system. Please check …")
+def model(): return torch.nn.Linear(1, 1, device="cuda")
 
 @pytest.mark.memory_budget("1 KiB")
-def test_body(): raise AssertionError("Torch not compiled with CUDA enabled")
+def test_body(): torch.empty(1, device="cuda")
 
 @pytest.mark.memory_budget("1 KiB")
 def test_fixture(model): pass
 
 @pytest.mark.memory_budget("1 KiB")
-def test_other(): raise AssertionError("another")
+def test_other(): raise AssertionError("Torch not compiled with CUDA enabled")
 
-def test_unmarked(): raise AssertionError("Torch not compiled with CUDA enabled")
+def test_unmarked(): torch.empty(1, device="cuda")
 """)
     ran = suite.run("-rN")
     assert ran.report("test_body")[-1] == ran.report("ERROR at setup of test_fixture")[-1] == HINT

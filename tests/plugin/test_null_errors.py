@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_attnmem.plugin import null_errors
+from pytest_attnmem.plugin import endings
 
 TEXT = "CUDA error: operation not supported\nSearch for `cudaErrorNotSupported' in the manual"
 
@@ -20,10 +20,10 @@ TEXT = "CUDA error: operation not supported\nSearch for `cudaErrorNotSupported' 
     ],
 )
 def test_what_is_missing_is_what_the_last_refused_call_asked_for(monkeypatch, call, missing):
-    monkeypatch.setattr(null_errors, "present", lambda: "A100-80GB")
-    monkeypatch.setattr(null_errors, "last_unknown_call", lambda: call)
-    assert null_errors.missing_on_null(RuntimeError(TEXT)) == f"on null:A100-80GB {missing}"
+    monkeypatch.setattr(endings, "present", lambda: "A100-80GB")
+    monkeypatch.setattr(endings, "last_unknown_call", lambda: call)
+    assert endings.missing_on_null(RuntimeError(TEXT)) == f"on null:A100-80GB {missing}"
 
 
 def test_on_another_device_nothing_is_missing():
-    assert null_errors.missing_on_null(RuntimeError(TEXT)) == ""
+    assert endings.missing_on_null(RuntimeError(TEXT)) == ""

@@ -135,11 +135,11 @@ def test_a_summary_that_cannot_be_written_is_one_line_and_exit_code_1(scripted, 
 
 def test_a_file_that_cannot_be_written_is_one_line_and_keeps_no_other_back(scripted, everything):
     scripted.write(
-        SUITE + "\ndef test_folder():\n    import os\n    os.mkdir('csv'); os.mkdir('trend')\n"
+        SUITE + "\ndef test_folder():\n    import os\n    os.mkdir('csv'); os.mkdir('html')\n"
     )
     ran = scripted.run(*everything, "-k", "within or folder")
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
-    for kind in ("csv", "trend"):
+    for kind in ("csv", "html"):
         path = scripted.path / kind
         assert f"attnmem: cannot write {path}: Is a directory" in ran.result.outlines
     assert scripted.path.joinpath("markdown").is_file()

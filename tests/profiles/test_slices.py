@@ -1,7 +1,7 @@
 import pytest
 
 from pytest_attnmem.profiles import PROFILES
-from pytest_attnmem.profiles.slices import SLICES
+from pytest_attnmem.profiles.rows import SLICES
 
 
 @pytest.mark.parametrize("profile", SLICES, ids=lambda profile: profile.name)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.timeline import Allocation, Timeline
-from pytest_attnmem.report.perfetto import lanes, render
+from pytest_attnmem.report.artifacts import lanes, render
 from pytest_attnmem.report.record import Record
 
 SCORES = Held(4096, (2, 512), "float32", "mm", "attn.py:3", "attention", "blocks.0", "saved")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 
 from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.report.html import NOT_ATTRIBUTED, components
 from pytest_attnmem.report.record import Record
-from pytest_attnmem.report.row_components import NOT_ATTRIBUTED, components
 
 from .rows import records
 

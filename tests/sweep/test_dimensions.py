@@ -3,7 +3,7 @@
 import pytest
 
 from pytest_attnmem.measurement.held import Held
-from pytest_attnmem.sweep.dimensions import dimensions, with_dimensions
+from pytest_attnmem.sweep.runner import dimensions, with_dimensions
 
 SYMBOLS = {"B": 1, "H": 8, "Hkv": 8, "N": 2048, "M": 2048, "d": 64, "dv": 64, "itemsize": 2}
 

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from pytest_attnmem.sweep.growth_steps import (
+from pytest_attnmem.sweep.markdown_report import (
     growth_steps,
     largest_that_fits,
     smallest_that_does_not,

@@ -2,8 +2,8 @@
 
 import pytest
 
+from pytest_attnmem.report.html import components
 from pytest_attnmem.report.record import from_dict
-from pytest_attnmem.report.row_components import components
 
 SUITE = """
 import pytest

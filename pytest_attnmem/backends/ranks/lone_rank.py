@@ -17,7 +17,7 @@ import torch
 from torch._C._distributed_c10d import Store
 
 from ...errors import UnknownValue
-from ...nulldevice.splits import splitting
+from ...nulldevice.torchrun import splitting
 from ..import_watch import after_import
 from ..null.noting import noting
 from .collective_rules import hear_reductions

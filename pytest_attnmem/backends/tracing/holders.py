@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import sys
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import CO_OPTIMIZED
 from types import FrameType
 from typing import Any, Final
 
@@ -13,12 +15,13 @@ import torch
 
 from ...errors import ProgramRefused
 from ...measurement.garbage import freeze_again, ours_frozen, unfreeze_all
+from ...measurement.project import LIBRARY, standing
 from ...measurement.protocol import SearchTime
 from .attributes import is_thread_local
 from .autograd_holders import edges, is_own_output
-from .local_variables import local_variables, running_frames
-from .owners import ALONE, INSTANCE, MODULE, NAMED, Owner, is_ours, owner
+from .owners import ALONE, INSTANCE, LOCAL, MODULE, NAMED, Owner, is_ours, owner
 from .references import UNNAMED, Named, path, says_more
+from .tensor_origin import is_foreign
 
 UNSEEN: Final = "held by something that Python cannot see"
 #: The names that a person would type.
@@ -298,3 +301,38 @@ def _live() -> list[Any]:
         kinds.add(kind)
         further += type.__subclasses__(kind)
     return [thing for thing in gc.get_objects() if type(thing) in kinds]
+
+
+#: The references to a frame's dict: of the frame, a variable and an argument.
+_NOT_SHARED: Final = 3
+
+
+def running_frames() -> dict[FrameType, None]:
+    """Returns the frames that run, on any thread, outermost first."""
+    frames: list[FrameType] = []
+    for frame in sys._current_frames().values():
+        one: FrameType | None = frame
+        while one is not None:
+            frames.append(one)
+            one = one.f_back
+    return dict.fromkeys(reversed(frames))
+
+
+def local_variables(running: Iterable[FrameType]) -> dict[int, list[Owner]]:
+    """Returns the variables of the program's functions that run, by the id of their value.
+
+    Python before 3.13 keeps the values in a dict that lives as long as the frame: it is emptied.
+    """
+    found: dict[int, list[Owner]] = defaultdict(list)
+    for frame in running:
+        code = frame.f_code
+        if not code.co_flags & CO_OPTIMIZED:
+            continue
+        if is_foreign(code.co_filename) or standing(code.co_filename) == LIBRARY:
+            continue
+        values = frame.f_locals
+        for name, value in values.items():
+            found[id(value)].append(Owner(LOCAL, name, f"the local {{}} of {code.co_name}"))
+        if type(values) is dict and sys.getrefcount(values) <= _NOT_SHARED:
+            values.clear()
+    return found

@@ -8,7 +8,7 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from pytest_attnmem.api.attnmem import AttnMem
-from pytest_attnmem.backends.tracing.module_paths import ModulePaths
+from pytest_attnmem.backends.tracing.tensor_origin import ModulePaths
 
 TOKENS, WIDTH = 16, 8
 

@@ -1,1 +1,0 @@
-"""Snapshots of PyTorch's allocator: read safely, without torch, compared and replayed."""

@@ -1,0 +1,96 @@
+"""What kernels keep for backward, refuse and default to, and their models at extreme sizes."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+import torch
+
+from pytest_attnmem.kernels import KERNELS
+
+NAMED = {kernel.name: kernel for kernel in KERNELS}
+SIZES = (2, 3, 33, 50, 8, 4)
+ROWS = (2, 3, 33)
+#: Kernel → options, and the shapes of what is saved besides q, k, v and, if any, the output.
+SAVED = {
+    "chunked": ({}, None),
+    "sliding-window": ({}, None),
+    "flash": ({}, [ROWS]),
+    "strided": ({}, [(*ROWS, 1)]),
+    "linear-chunked": ({"block": 8}, [ROWS]),
+    "linear-recurrent": ({}, [ROWS]),
+    # The states before rows 0, 8, 16, 24 and 32.
+    "linear-scan": ({"block": 8}, [(*ROWS, 1), (5, 2 * 3, 8, 4 + 1)]),
+}
+#: Small blocks, so that a few rows are several.
+SMALL = {
+    "chunked": {"chunk_q": 4, "chunk_k": 4},
+    "flash": {"block_q": 4, "block_k": 4},
+    "sliding-window": {"window": 3, "block": 2},
+    "strided": {},
+    "linear-recurrent": {},
+}
+#: Very wide or narrow keys and values, many queries and one key, one query.
+EXTREMES = [(1, 1, 4, 4, 1, 64), (1, 1, 4, 4, 64, 1), (1, 1, 300, 1, 64, 1), (1, 1, 1, 1, 1, 500)]
+#: Kernel and option, of all options that are numbers of rows or keys.
+NUMBERS = [
+    (kernel.name, option)
+    for kernel in KERNELS
+    for option, parameter in inspect.signature(kernel.attention).parameters.items()
+    if str(parameter.annotation).startswith("int")
+]
+
+
+@pytest.fixture
+def kernel(name):
+    return NAMED[name]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", SAVED)
+def test_what_is_saved(name, dtype, kernel, inputs, saved):
+    options, more = SAVED[name]
+    q, k, v = inputs(SIZES, dtype, requires_grad=True)
+    out, tensors = saved(lambda: kernel.attention(q, k, v, causal=True, **options))
+    whole = [q, k, v] + [out] * (more is not None)
+    assert [x.data_ptr() for x in tensors[: len(whole)]] == [x.data_ptr() for x in whole]
+    rest = tensors[len(whole) :]
+    assert [x.shape for x in rest] == (more or [])
+    assert {x.dtype for x in rest} <= {torch.promote_types(dtype, torch.float32)}
+
+
+@pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("sizes", EXTREMES, ids=str)
+@pytest.mark.parametrize("name", SMALL)
+def test_the_model_at_extreme_sizes(name, sizes, dtype, training, inputs, peaks):
+    real, program = peaks(training, inputs(sizes, dtype), **SMALL[name])
+    assert (real[0], program[0]) == (real[1], program[1])
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+def test_a_model_has_the_defaults_of_its_function(kernel):
+    options = inspect.signature(kernel.attention).parameters
+    for model in (kernel.model.forward, kernel.model.training):
+        given = {name: n for name, n in model.defaults.items() if name in options}
+        assert given == {name: options[name].default or 0 for name in given}
+        assert {option for name, option in NUMBERS if name == kernel.name} <= {*given}
+
+
+@pytest.mark.parametrize("size", [0, -1])
+@pytest.mark.parametrize(("name", "option"), NUMBERS)
+def test_a_number_of_rows_is_one_at_least(name, option, size, kernel, inputs):
+    with pytest.raises(ValueError, match=f"^{option} must be at least 1, got {size}$"):
+        kernel.attention(*inputs((1, 1, 3, 3, 2, 2)), causal=True, **{option: size})
+
+
+@pytest.mark.parametrize("name", ["chunked", "flash", "sliding-window", "strided"])
+def test_a_mask_gets_no_gradient(name, kernel, inputs):
+    mask = torch.zeros(3, 3, dtype=torch.float64, requires_grad=True)
+    tensors = inputs((1, 1, 3, 3, 2, 2), requires_grad=True)
+    message = f"^mask must not require a gradient in {name}, got one that does$"
+    with pytest.raises(ValueError, match=message):
+        kernel.attention(*tensors, mask=mask)
+    with torch.no_grad():
+        kernel.attention(*tensors, mask=mask)
