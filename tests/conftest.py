@@ -10,8 +10,9 @@ import pkgutil
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 from _pytest.pytester import SysModulesSnapshot
@@ -24,6 +25,8 @@ from pytest_attnmem.measurement.measurement import Measurement
 sys.path.insert(0, str(Path(__file__).parent))  # for suites.py
 
 from suites import Suite
+
+Case = TypeVar("Case")
 
 #: Read when torch is loaded, below. Threads that wait for work would spin, and take from the other
 #: workers the cores that they need: six times the time where there are as many workers as cores.
@@ -52,19 +55,30 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     most = config.getoption("--cases")
     if most is None:
         return
-    tests: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        if item.get_closest_marker("thorough") is None:
-            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    kept = {case for cases in tests.values() for case in _spread(cases, most)}
+    quick = (item for item in items if item.get_closest_marker("thorough") is None)
+    kept = {*_few(quick, most, lambda item: item.nodeid.partition("[")[0])}
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
 
 
-def _spread(cases: list[pytest.Item], most: int) -> list[pytest.Item]:
+def _few(cases: Iterable[Case], most: int, kind: Callable[[Case], object]) -> list[Case]:
+    kinds: dict[object, list[Case]] = {}
+    for case in cases:
+        kinds.setdefault(kind(case), []).append(case)
+    return [case for every in kinds.values() for case in _spread(every, most)]
+
+
+def _spread(cases: list[Case], most: int) -> list[Case]:
     if len(cases) <= most:
         return cases
     return [cases[at * (len(cases) - 1) // max(most - 1, 1)] for at in range(most)]
+
+
+@pytest.fixture(scope="session")
+def few(pytestconfig: pytest.Config) -> Callable[..., list[Any]]:
+    """Leaves rows of a recording out: ``few(rows, kind)`` has at most ``--cases`` of each kind."""
+    most = pytestconfig.getoption("--cases")
+    return lambda rows, kind: [*rows] if most is None else _few(rows, most, kind)
 
 
 def pytest_configure(config: pytest.Config) -> None:
