@@ -37,6 +37,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 hypothesis = importlib.import_module("hypothesis")
 # A test has all the time that a busy machine needs.
 hypothesis.settings.register_profile("untimed", hypothesis.settings.default, deadline=None)
+hypothesis.settings.register_profile("few", max_examples=20, deadline=None)
 hypothesis.settings.load_profile("untimed")
 
 
@@ -46,7 +47,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--cases",
         type=int,
         metavar="N",
-        help="run at most N cases of each test, spread evenly, and no test marked thorough",
+        help="run at most N cases of each test, spread evenly, no test marked thorough, and few"
+        " examples of each property",
     )
 
 
@@ -82,11 +84,13 @@ def few(pytestconfig: pytest.Config) -> Callable[..., list[Any]]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Import all modules before the first suite, unless other processes run the tests.
+    """Takes few examples with ``--cases``, and imports all modules unless others run the tests.
 
     Pytester restores ``sys.modules`` after each suite, and a later import would make a module of
     ours a second time.
     """
+    if config.getoption("--cases") is not None:
+        hypothesis.settings.load_profile("few")
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
         return
     for module in pkgutil.walk_packages(pytest_attnmem.__path__, "pytest_attnmem."):
