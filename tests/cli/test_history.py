@@ -43,7 +43,6 @@ def folder(tmp_path, monkeypatch):
     return made
 
 
-@pytest.mark.thorough
 def test_the_functions_of_a_program_are_rows_at_every_commit_of_the_code(folder, tmp_path, capsys):
     words = ["--program", "../bench.py", "--paths", "attn.py", "--fail-on", "10%"]
     outputs = [f"--{kind}={tmp_path}/h.{kind}" for kind in ("json", "html", "markdown")]
