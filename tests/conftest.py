@@ -10,8 +10,9 @@ import pkgutil
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 from _pytest.pytester import SysModulesSnapshot
@@ -25,6 +26,8 @@ sys.path.insert(0, str(Path(__file__).parent))  # for suites.py
 
 from suites import Suite
 
+Case = TypeVar("Case")
+
 #: Read when torch is loaded, below. Threads that wait for work would spin, and take from the other
 #: workers the cores that they need: six times the time where there are as many workers as cores.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -34,6 +37,7 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 hypothesis = importlib.import_module("hypothesis")
 # A test has all the time that a busy machine needs.
 hypothesis.settings.register_profile("untimed", hypothesis.settings.default, deadline=None)
+hypothesis.settings.register_profile("few", max_examples=20, deadline=None)
 hypothesis.settings.load_profile("untimed")
 
 
@@ -43,7 +47,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--cases",
         type=int,
         metavar="N",
-        help="run at most N cases of each test, spread evenly, and no test marked thorough",
+        help="run at most N cases of each test, spread evenly, no test marked thorough, and few"
+        " examples of each property",
     )
 
 
@@ -52,27 +57,40 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     most = config.getoption("--cases")
     if most is None:
         return
-    tests: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        if item.get_closest_marker("thorough") is None:
-            tests.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    kept = {case for cases in tests.values() for case in _spread(cases, most)}
+    quick = (item for item in items if item.get_closest_marker("thorough") is None)
+    kept = {*_few(quick, most, lambda item: item.nodeid.partition("[")[0])}
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
 
 
-def _spread(cases: list[pytest.Item], most: int) -> list[pytest.Item]:
+def _few(cases: Iterable[Case], most: int, kind: Callable[[Case], object]) -> list[Case]:
+    kinds: dict[object, list[Case]] = {}
+    for case in cases:
+        kinds.setdefault(kind(case), []).append(case)
+    return [case for every in kinds.values() for case in _spread(every, most)]
+
+
+def _spread(cases: list[Case], most: int) -> list[Case]:
     if len(cases) <= most:
         return cases
     return [cases[at * (len(cases) - 1) // max(most - 1, 1)] for at in range(most)]
 
 
+@pytest.fixture(scope="session")
+def few(pytestconfig: pytest.Config) -> Callable[..., list[Any]]:
+    """Leaves rows of a recording out: ``few(rows, kind)`` has at most ``--cases`` of each kind."""
+    most = pytestconfig.getoption("--cases")
+    return lambda rows, kind: [*rows] if most is None else _few(rows, most, kind)
+
+
 def pytest_configure(config: pytest.Config) -> None:
-    """Import all modules before the first suite, unless other processes run the tests.
+    """Takes few examples with ``--cases``, and imports all modules unless others run the tests.
 
     Pytester restores ``sys.modules`` after each suite, and a later import would make a module of
     ours a second time.
     """
+    if config.getoption("--cases") is not None:
+        hypothesis.settings.load_profile("few")
     if config.getoption("numprocesses", None) and not hasattr(config, "workerinput"):
         return
     for module in pkgutil.walk_packages(pytest_attnmem.__path__, "pytest_attnmem."):

@@ -8,6 +8,8 @@ import pytest
 
 import pytest_attnmem
 
+pytestmark = pytest.mark.thorough
+
 #: Takes away, in a new process, what Python has on POSIX and lacks on Windows. What the standard
 #: library itself needs on this machine stays: os.fork, os.uname, and the parts of subprocess.
 AS_ON_WINDOWS = """

@@ -47,6 +47,7 @@ def found():
     return derive(step, "int64: B N", layers=(1, 2, 3))
 
 
+@pytest.mark.thorough
 def test_layers_are_a_symbol_in_which_the_peak_is_linear(found):
     assert (found.how, found.degree("layers"), found.degree("N")) == ("derived", 1, 1)
     weights = 4 * 64 * 16, 4 * (2 * 16 * 64 + 64 + 3 * 16)

@@ -4,6 +4,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 SCRIPT = """
 import json, sys, torch
 from torch import nn
@@ -25,6 +27,7 @@ print(json.dumps([imported, found.retained_bytes, "_Watch" in finders]))
 """
 
 
+@pytest.mark.thorough
 def test_the_first_test_with_an_optimizer_retains_its_own_garbage_and_nothing_else():
     command = [sys.executable, "-c", SCRIPT]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

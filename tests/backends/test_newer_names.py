@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import pytest_attnmem
 
 PACKAGE = Path(str(pytest_attnmem.__file__)).parent
@@ -66,6 +68,7 @@ def looked_up(path):
                 yield root + owner[len(owner.partition(".")[0]) :], name.value
 
 
+@pytest.mark.thorough
 def test_a_pytorch_without_the_names_that_are_looked_up_is_enough():
     files = [path for path in PACKAGE.rglob("*.py") if path.name != "__main__.py"]
     names = sorted({found for path in files for found in looked_up(path)})

@@ -22,7 +22,13 @@ DOCUMENT = {
 }
 
 
-@pytest.mark.parametrize(("command", "shown"), COMMANDS, ids=[call[:40] for call, _ in COMMANDS])
+CASES = [
+    pytest.param(*case, id=case[0][:40], marks=[pytest.mark.thorough] * ("--backward" in case[0]))
+    for case in COMMANDS
+]
+
+
+@pytest.mark.parametrize(("command", "shown"), CASES)
 def test_a_command_prints_what_is_shown(command, shown, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     assert main(shlex.split(command)) == 0

@@ -74,6 +74,7 @@ def test_the_table_of_caches_is_current():
     assert all(row.endswith(" 0 B |") for row in rows[2:])
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not torch.__version__.startswith("2.13"), reason="drawn with torch 2.13")
 def test_the_pictures_are_current():
     script = run_path(str(SCRIPTS / "pictures.py"))
@@ -81,6 +82,7 @@ def test_the_pictures_are_current():
         assert (ROOT / "docs" / "images" / name).read_text(encoding="utf-8") == picture()
 
 
+@pytest.mark.thorough
 def test_the_page_of_kernels_is_current():
     page = (REFERENCE / "kernels.md").read_text(encoding="utf-8")
     assert page == run_path(str(SCRIPTS / "kernels_page.py"))["render"]()

@@ -42,9 +42,11 @@ UNANSWERED = {
 }
 
 
-def problems(backend: str, found: dict[Case, tuple[str, str]]) -> Iterator[str]:
+def problems(
+    backend: str, found: dict[Case, tuple[str, str]], chosen: list[Case] | None = None
+) -> Iterator[str]:
     """Yields each verdict on a backend that is not the one that the page promises."""
-    for case in cases(backend):
+    for case in cases(backend) if chosen is None else chosen:
         outcome, reason = found.get(case, ("no row", ""))
         wanted = case.right
         if (case.body, case.contract) in UNANSWERED[backend]:

@@ -5,8 +5,9 @@ from growth import contracts, table
 
 
 @pytest.mark.parametrize("backend", ["cpu", "simulated:H100"])
-def test_every_contract_is_judged_right_or_not_at_all(simulation_imported, backend):
-    assert [*table.problems(backend, contracts.run(backend))] == []
+def test_every_contract_is_judged_right_or_not_at_all(simulation_imported, few, backend):
+    chosen = few(contracts.cases(backend), lambda case: case.holds)
+    assert [*table.problems(backend, contracts.run(backend, chosen), chosen)] == []
 
 
 def test_the_page_shows_the_bodies():

@@ -16,6 +16,7 @@ from pytest_attnmem.cli import main
 from ..commits.repositories import commits, git
 from .synthetic import alone, found_steps, synthetic
 
+pytestmark = pytest.mark.thorough
 ROOT = Path(__file__).parents[2]
 WORDS = ["--backend", "cpu", "--json"]
 TESTS = ["--", "tests/test_net.py"]

@@ -1,4 +1,4 @@
-"""Runs the cases of ring attention in processes of their own: ``program.py FOLDER``.
+"""Runs ring attention in processes of their own: ``program.py FOLDER 5`` runs each fifth case.
 
 Each rank of a ring of R leaves what it computed and measured in FOLDER/R/rank-N.pt.
 """
@@ -113,7 +113,7 @@ def refusal(call):
     return None
 
 
-def work(rank, ranks, folder):
+def work(rank, ranks, folder, step):
     """One rank's part of everything."""
     torch.set_num_threads(1)
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
@@ -124,7 +124,7 @@ def work(rank, ranks, folder):
     measured(backend, [torch.ones(1, 1, 1, 1)] * 3, True, True)
     freeze_present()  # a collection before each window costs 70 ms otherwise
     results = {}
-    for case in cases(ranks):
+    for case in cases(ranks)[::step]:
         sizes, dtype, causal = case
         mine = [x.chunk(ranks, 2)[rank].contiguous() for x in whole(sizes, dtype, ranks)]
         options = {"causal": causal, **OPTIONS}
@@ -162,4 +162,5 @@ if __name__ == "__main__":
     for count in RANKS:
         destination = Path(sys.argv[1]) / str(count)
         destination.mkdir()
-        mp.start_processes(work, (count, destination), nprocs=count, start_method=START)
+        given = count, destination, int(sys.argv[2])
+        mp.start_processes(work, given, nprocs=count, start_method=START)

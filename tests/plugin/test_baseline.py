@@ -243,7 +243,7 @@ def test_the_file_may_be_another(scripted, place):
     assert scripted.run(*arguments).outcomes == {"passed": 3}
 
 
-@pytest.mark.parametrize("processes", [(), ("-n2",)])
+@pytest.mark.parametrize("processes", [(), pytest.param(("-n2",), marks=pytest.mark.thorough)])
 @pytest.mark.parametrize("text", [None, "{", '{"schema": 2}'])
 def test_a_file_that_is_missing_or_damaged_is_one_line_before_any_test(scripted, text, processes):
     if processes:
@@ -295,7 +295,7 @@ def test_the_table_has_the_change(scripted):
     assert ["+20", "B", "over"] in [row[-3:] for row in table]
 
 
-@pytest.mark.parametrize("workers", ["", "-n1"])
+@pytest.mark.parametrize("workers", ["", pytest.param("-n1", marks=pytest.mark.thorough)])
 def test_a_baseline_that_was_asked_for_and_is_of_no_test_fails_the_session(scripted, workers):
     scripted.write(needing(100))
     asked = ("--attnmem-baseline=attnmem-baseline.json", *workers.split())

@@ -288,7 +288,7 @@ def test_skipped(): memory.use(3)
 """
 
 
-@pytest.mark.parametrize("workers", ["", "-n1"])
+@pytest.mark.parametrize("workers", ["", pytest.param("-n1", marks=pytest.mark.thorough)])
 def test_what_is_left_out_is_counted_and_named(scripted, workers):
     scripted.write(LEFT_OUT)
     ran = scripted.run("--attnmem-update=all", *workers.split())

@@ -31,6 +31,7 @@ def test_the_file_is_as_without(scripted):
     assert set(states(ran).values()) == {"same"}
 
 
+@pytest.mark.thorough
 def test_regressions_and_what_is_stale_are_as_without(scripted):
     scripted.write(needing(120))
     write_baseline(scripted, *everywhere(100), entry("test_gone", 7))
@@ -53,6 +54,7 @@ def test_a_worker_that_died_is_not_the_whole_suite(scripted):
     assert "INTERNALERROR" not in ran.text
 
 
+@pytest.mark.thorough
 def test_left_out_tests_are_noticed_in_the_workers(scripted):
     scripted.write(needing(100))
     write_baseline(scripted, *everywhere(100), entry("test_gone", 7))

@@ -85,6 +85,7 @@ ATTEMPTS = {
 }
 
 
+@pytest.mark.thorough
 def test_a_death_counts_unless_there_is_another_attempt(scripted):
     pytest.importorskip("pytest_rerunfailures")
     tests = [
@@ -105,6 +106,7 @@ def {name}(attempt):
     assert outcomes == {"test_other": "within", **expected}
 
 
+@pytest.mark.thorough
 def test_what_was_running_when_the_session_was_stopped_has_no_row(scripted):
     scripted.write("""
 import time

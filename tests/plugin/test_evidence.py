@@ -261,7 +261,7 @@ def test_within(): memory.use(4)
 """
 
 
-@pytest.mark.parametrize("workers", [(), ("-n1",)])
+@pytest.mark.parametrize("workers", [(), pytest.param(("-n1",), marks=pytest.mark.thorough)])
 def test_the_allocators_snapshots_of_a_test_that_is_over_are_written_where_it_ran(
     scripted, workers
 ):

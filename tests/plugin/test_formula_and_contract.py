@@ -82,7 +82,9 @@ OUTCOMES = {
 }
 
 
-@pytest.mark.parametrize("backend", ["cpu", "simulated:H100"])
+@pytest.mark.parametrize(
+    "backend", ["cpu", pytest.param("simulated:H100", marks=pytest.mark.thorough)]
+)
 def test_what_a_program_needs_over_a_formula_is_judged(suite, backend):
     suite.write(SUITE)
     ran = suite.run("--attnmem-report", f"--attnmem-backend={backend}")

@@ -146,7 +146,9 @@ def test_a_file_that_cannot_be_written_is_one_line_and_keeps_no_other_back(scrip
     assert "INTERNALERROR" not in ran.text
 
 
-@pytest.mark.parametrize("workers", [(), ("-n1",)], ids=["alone", "xdist"])
+@pytest.mark.parametrize(
+    "workers", [(), pytest.param(("-n1",), marks=pytest.mark.thorough)], ids=["alone", "xdist"]
+)
 def test_hostile_ids_break_no_format(scripted, everything, workers):
     scripted.write(HOSTILE)
     ran = scripted.run(*everything, *workers, "--attnmem-github", "--junit-xml=junit.xml")

@@ -275,6 +275,7 @@ def test_a_suite_without_torch_does_not_import_it(tmp_path):
     assert subprocess.run(command, check=False, cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.thorough
 def test_the_device_is_there_though_a_program_asks_first_if_torch_is_installed(tmp_path):
     (tmp_path / "conftest.py").write_text(
         "import importlib.util\nassert importlib.util.find_spec('torch')\nimport torch\n"
@@ -289,6 +290,7 @@ def test_the_device_is_there_though_a_program_asks_first_if_torch_is_installed(t
     assert ran.returncode == 0
 
 
+@pytest.mark.thorough
 def test_real_devices_are_hidden_from_torch_for_the_session(pytester, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     pytester.makepyfile(

@@ -43,7 +43,11 @@ def rows(ran):
     return [{**row, "duration_s": None} for row in ran.rows]
 
 
-@pytest.mark.parametrize("options", [("-n2",), ("-n2", "--dist=loadgroup")], ids=" ".join)
+@pytest.mark.parametrize(
+    "options",
+    [("-n2",), pytest.param(("-n2", "--dist=loadgroup"), marks=pytest.mark.thorough)],
+    ids=" ".join,
+)
 def test_the_same_rows_as_without(scripted, options):
     scripted.write(SUITE)
     alone = scripted.run("--attnmem-report")
@@ -66,6 +70,7 @@ def test_the_same_rows_as_without(scripted, options):
     )
 
 
+@pytest.mark.thorough
 def test_the_file_says_where_the_tests_ran_and_the_traces_are_as_without(suite):
     suite.write("""
 import pytest
@@ -87,6 +92,7 @@ def test_over(): torch.ones(256) * torch.ones(256)
     assert suite.path.joinpath("spread", trace.name).read_bytes() == trace.read_bytes()
 
 
+@pytest.mark.thorough
 def test_the_worst_attempt_counts_under_xdist_and_strict_is_kept(scripted):
     pytest.importorskip("pytest_rerunfailures")
     scripted.write("""

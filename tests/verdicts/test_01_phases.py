@@ -21,7 +21,9 @@ def test_a_grid_that_bends_is_unclear():
     )
 
 
-@pytest.mark.parametrize("backend", ["cpu", "simulated:H100"])
+@pytest.mark.parametrize(
+    "backend", ["cpu", pytest.param("simulated:H100", marks=pytest.mark.thorough)]
+)
 def test_training_is_not_over(suite, backend):
     suite.write("""
 import pytest, torch

@@ -5,7 +5,9 @@ import torch
 
 from pytest_attnmem import BudgetExceeded, growth
 
-BACKENDS = pytest.mark.parametrize("backend", ["cpu", "simulated:H100"])
+BACKENDS = pytest.mark.parametrize(
+    "backend", ["cpu", pytest.param("simulated:H100", marks=pytest.mark.thorough)]
+)
 
 
 def hidden(N, d):

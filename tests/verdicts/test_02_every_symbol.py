@@ -2,7 +2,9 @@
 
 import pytest
 
-BACKENDS = pytest.mark.parametrize("backend", ["cpu", "simulated:H100"])
+BACKENDS = pytest.mark.parametrize(
+    "backend", ["cpu", pytest.param("simulated:H100", marks=pytest.mark.thorough)]
+)
 HEAD = """
 import pytest, torch
 budget, sizes = pytest.mark.memory_budget, pytest.mark.parametrize

@@ -38,7 +38,9 @@ def test_unclear(attnmem):
 OVER = "peak grows as N^2 on scripted; the contract is"
 
 
-@pytest.mark.parametrize("options", [(), ("-n1",)], ids=" ".join)
+@pytest.mark.parametrize(
+    "options", [(), pytest.param(("-n1",), marks=pytest.mark.thorough)], ids=" ".join
+)
 def test_a_contract_that_is_caught_fails_its_test(scripted, options):
     scripted.write(HEAD + CAUGHT)
     ran = scripted.run("--attnmem-strict=off", *options)

@@ -50,7 +50,11 @@ def over(attnmem, used=101):
 """
 
 
-@pytest.mark.parametrize("options", [(), ("--attnmem-strict=all",), ("-n1",)], ids=" ".join)
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--attnmem-strict=all",), pytest.param(("-n1",), marks=pytest.mark.thorough)],
+    ids=" ".join,
+)
 def test_a_region_over_its_budget_fails_the_test_that_catches_the_error(scripted, options):
     names = {name: f"test_{place}" for place, name in enumerate(BODIES)}
     scripted.write(HEAD + "".join(f"\ndef {names[n]}(attnmem):{b}\n" for n, b in BODIES.items()))

@@ -88,6 +88,7 @@ def test_it(stopping): memory.use(100)
     assert ran.outcome("test_it") == ("within" if phase == "teardown" else stopped)
 
 
+@pytest.mark.thorough
 def test_a_worker_that_stops_sends_its_row(scripted):
     pytest.importorskip("xdist")
     scripted.write(
@@ -157,6 +158,7 @@ def test_a_region_in_a_generator_that_nobody_ends_has_a_row(scripted):
     )
 
 
+@pytest.mark.thorough
 def test_a_generator_that_the_interpreter_ends_prints_nothing(suite):
     suite.write("""
 import torch

@@ -27,7 +27,9 @@ def test_blocks(N, mask):
 """
 
 
-@pytest.mark.parametrize("backend", ["cpu", "simulated:H100"])
+@pytest.mark.parametrize(
+    "backend", ["cpu", pytest.param("simulated:H100", marks=pytest.mark.thorough)]
+)
 def test_blocks_are_judged_by_what_is_beneath_them(suite, backend):
     suite.write(BLOCKS)
     ran = suite.run(f"--attnmem-backend={backend}")
@@ -93,7 +95,9 @@ def test_it(N):
     assert ran.outcomes == {"failed": 1}
 
 
-@pytest.mark.parametrize("backend", ["cpu", "simulated:H100"])
+@pytest.mark.parametrize(
+    "backend", ["cpu", pytest.param("simulated:H100", marks=pytest.mark.thorough)]
+)
 def test_a_cache_that_is_filled_once_needs_no_warmup(suite, backend):
     suite.write(f"""{HEAD}
 cache = {{}}

@@ -18,7 +18,9 @@ def test_mask(N):
 """
 
 
-@pytest.mark.parametrize("backend", ["cpu", "simulated:H100"])
+@pytest.mark.parametrize(
+    "backend", ["cpu", pytest.param("simulated:H100", marks=pytest.mark.thorough)]
+)
 def test_a_repeated_mask_is_no_scores(suite, backend):
     suite.write(SUITE)
     row = from_dict(suite.run(f"--attnmem-backend={backend}").row("test_mask[64]"))

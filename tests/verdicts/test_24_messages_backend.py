@@ -30,7 +30,9 @@ def refusal(suite: Suite, *arguments: str) -> str:
     return line
 
 
-@pytest.mark.parametrize("xdist", [(), ("-n1",)], ids=["here", "xdist"])
+@pytest.mark.parametrize(
+    "xdist", [(), pytest.param(("-n1",), marks=pytest.mark.thorough)], ids=["here", "xdist"]
+)
 def test_an_unknown_device_to_simulate(suite, xdist):
     assert refusal(suite, "--attnmem-backend=simulated:H1000", *xdist) == (
         f"ERROR: --attnmem-backend: unknown device 'H1000'; did you mean H100? {KNOWN}"
@@ -63,7 +65,9 @@ def test_an_unknown_backend(suite, name, hint):
 
 
 @without_gpu
-@pytest.mark.parametrize("xdist", [(), ("-n1",)], ids=["here", "xdist"])
+@pytest.mark.parametrize(
+    "xdist", [(), pytest.param(("-n1",), marks=pytest.mark.thorough)], ids=["here", "xdist"]
+)
 @pytest.mark.parametrize(
     ("name", "why"),
     [

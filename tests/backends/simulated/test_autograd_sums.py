@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 #: In a process of its own: a refused compilation leaves PyTorch's evaluator of Python's frames in
 #: place, which keeps the tensors of a frame alive a little longer.
 SCRIPT = """
@@ -28,6 +30,7 @@ print(*peaks)
 """
 
 
+@pytest.mark.thorough
 def test_sums_are_in_place_after_a_refused_compilation_too():
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT], check=True, capture_output=True, text=True

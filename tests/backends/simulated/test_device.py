@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 CASES = Path(__file__).with_name("device_cases.py")
-KEYS = ["PrivateUse1", *(["CUDA"] if sys.platform == "linux" else [])]
+LINUX = sys.platform == "linux"
+#: The key of CUDA is that of sessions where it can be had.
+KEYS = [
+    pytest.param("PrivateUse1", marks=[pytest.mark.thorough] * LINUX),
+    *(["CUDA"] if LINUX else []),
+]
 QUADRATIC = 2 * 4 * 64 * 64 * 4
 LINEAR = 2 * 4 * 64 * 32 * 4
 

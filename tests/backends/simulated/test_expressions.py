@@ -13,11 +13,12 @@ RECORDED = read("expressions")
 
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("place", range(len(RECORDED["devices"])), ids=RECORDED["devices"])
-def test_a_call_has_the_recorded_peaks(place):
+def test_a_call_has_the_recorded_peaks(few, place):
     """Runs all calls on the first device, and on another one those with other peaks."""
     simulated = device(RECORDED["devices"][place])
     wrong = []
-    for call, rows in zip(expressions.CALLS, RECORDED["peaks"], strict=True):
+    recorded = zip(expressions.CALLS, RECORDED["peaks"], strict=True)
+    for call, rows in few(recorded, lambda row: row[0][1].partition(".")[0]):
         if place and rows[place] == rows[0]:
             continue
         found = peaks(simulated, *call)

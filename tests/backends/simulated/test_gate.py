@@ -30,6 +30,7 @@ def found(tmp_path_factory):
     return json.loads(out.read_text("utf-8"))["gate_programs"]
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="the programs name cuda, which Linux has")
 @pytest.mark.skipif(recordings.INSTALLED != "2.13", reason="the gate ran on torch 2.13")
 @pytest.mark.parametrize("name", NULL)

@@ -45,9 +45,9 @@ def simulated(case, backend, device):
 
 
 @pytest.mark.parametrize("device", RECORDED)
-def test_the_events_are_the_recorded_ones(device):
+def test_the_events_are_the_recorded_ones(few, device):
     with FakeTensorMode():
-        for case, backend, *recorded_events in RECORDED[device]:
+        for case, backend, *recorded_events in few(RECORDED[device], lambda row: row[1]):
             events = simulated(case, backend, device)
             for mine, real in zip(events, recorded_events, strict=True):
                 assert in_any_order(mine) == in_any_order(real), (case, backend)

@@ -26,10 +26,12 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
-def test_the_plans_are_the_recorded_traces(name):
+def test_the_plans_are_the_recorded_traces(few, name):
     wrong, unknown = [], set()
     devices = read(name)["devices"]
-    for rows in zip(*(read(name, version)["calls"] for version in VERSIONS), strict=True):
+    calls = [*zip(*(read(name, version)["calls"] for version in VERSIONS), strict=True)]
+    chosen = few(calls, lambda rows: rows[0]["op"])
+    for rows in chosen:
         assert len({text(row) for row in rows}) == 1
         traces = {
             (version, device): trace
@@ -43,7 +45,8 @@ def test_the_plans_are_the_recorded_traces(name):
             elif found != traces[where]:
                 wrong.append(f"{text(rows[0])} on {where}\n  {traces[where]}\n  {found}")
     assert wrong == []
-    assert len(unknown) == UNKNOWN[name], unknown
+    if chosen == calls:
+        assert len(unknown) == UNKNOWN[name], unknown
 
 
 @pytest.mark.parametrize(
