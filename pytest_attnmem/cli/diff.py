@@ -11,6 +11,7 @@ from ..contents import contents
 from ..errors import AttnMemError
 from ..units import parse_size
 from . import diff_results, diff_snapshots
+from .progress import progress
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -62,10 +63,12 @@ def execute(arguments: Namespace) -> int:
     if kinds == {True}:
         if what_if:
             raise AttnMemError("--what-if replays the events of a snapshot; a JSON file has none")
-        lines, data = diff_results.diff(*files)
+        with progress("reading the results"):
+            lines, data = diff_results.diff(*files)
     else:
         capacity = None if arguments.memory is None else parse_size(arguments.memory)
-        lines, data = diff_snapshots.diff(files, what_if, arguments.settings, capacity)
+        with progress("reading the snapshots"):
+            lines, data = diff_snapshots.diff(files, what_if, arguments.settings, capacity)
     print(_as_json(data) if arguments.json else "\n".join(lines))
     return 0
 
