@@ -123,7 +123,9 @@ class Suite:
         answer.unlink(missing_ok=True)
         known = {"limits": limits, "fitted": [*fitted], "answer": str(answer)}
         request.write_text(json.dumps(known), "utf-8")
-        ours = ("-p", _PLUGIN, f"--attnmem-init={request}", "-p", "no:cacheprovider")
+        # A cache of its own: the project's has its last failures.
+        cache = ("-o", f"cache_dir={self._folder}")
+        ours = ("-p", _PLUGIN, f"--attnmem-init={request}", *cache)
         command = [sys.executable, "-m", "pytest", *ours, *words, *self._arguments]
         done = subprocess.run(
             command, capture_output=True, encoding="utf-8", errors="replace", check=False
