@@ -30,7 +30,7 @@ endif
 # With bytecode, or each of the processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo figures docs test test-all device-gate gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites pytorch-suite published histories order null-versions clean
+.PHONY: demo figures docs test test-all device-gate gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites pytorch-suite published histories order null-versions first-hour docs-version clean
 .DELETE_ON_ERROR:
 
 # A regression as a user meets it; then all examples, with their table and their page. With one thread, the bytes are
@@ -64,6 +64,12 @@ figures: $(VENV)/installed
 docs: $(DOCS)/installed
 	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --quiet
 	@echo "The site: build/site/index.html"
+
+# The site of this version beside those of others, in the branch gh-pages, which has their selector: a commit, and no push.
+docs-version: $(DOCS)/installed
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mike deploy --update-aliases \
+		$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' pytest_attnmem/__init__.py) latest
+	$(DOCS)/bin/mike set-default latest
 
 # The tests that need a browser, whose own work takes longer than what they test.
 TOOLS := tests/report/browser
@@ -187,8 +193,13 @@ histories: $(VENV)/installed
 order: $(VENV)/installed
 	$(BIN)/python tests/suites/order.py $(ONLY)
 
+# What a user meets first, in the environments that people have, into docs/evidence/first-hour.md; needs uv.
+# `make first-hour PLACES="'a notebook'"` runs some.
+first-hour: $(VENV)/installed
+	$(BIN)/python tests/first_hour/run.py $(PLACES)
+
 # Timings are for reading, and never asserted. With the null device after `make install-null TORCH=2.13.0`:
-# the programs' peaks are compared, so both builds are of one version.
+# the programs' peaks are compared, so both builds are of one version. benchmarks/cost.py measures its table alone.
 bench: $(BENCH)/installed
 	$(BENCH)/bin/python benchmarks/performance_page.py \
 		$(addprefix --null ,$(wildcard .venv-null-$(CPU_TORCH)/bin/python))
@@ -228,7 +239,7 @@ $(BENCH)/installed: pyproject.toml constraints.txt
 # The site needs neither torch nor the plugin.
 $(DOCS)/installed: pyproject.toml constraints.txt
 	$(call venv,$(DOCS))
-	$(call install,$(DOCS)) --constraint constraints.txt mkdocs-material
+	$(call install,$(DOCS)) --constraint constraints.txt mkdocs-material mike
 	touch $@
 
 clean:

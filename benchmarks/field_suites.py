@@ -13,7 +13,7 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -99,7 +99,13 @@ BENCHMEM: Final = Contender(
     "benchmark",
     "benchmark.pedantic(work)",
 )
-ON_CPU: Final = (BARE, OURS, MEMRAY, BENCHMEM)
+BENCHMARK: Final = Contender(
+    "pytest-benchmark", ("benchmark",), fixture="benchmark", call="benchmark.pedantic(work)"
+)
+SIMULATED: Final = OURS._replace(
+    name="attnmem, simulated", options=("--attnmem-backend", "simulated:H100"), device="cuda"
+)
+ON_CPU: Final = (BARE, OURS, SIMULATED, MEMRAY, BENCHMEM, BENCHMARK)
 
 NULL_BARE: Final = BARE._replace(name="bare pytest, null device", device="cuda")
 BY_HAND: Final = NULL_BARE._replace(name="fixture by hand, null device", fixture="by_hand")
@@ -111,45 +117,12 @@ NULL: Final = OURS._replace(
 )
 ON_NULL: Final = (NULL_BARE, NULL, BY_HAND, COLLECTED)
 
-#: What is timed → the number of tests, and of allocations in each.
-KINDS: Final[Mapping[str, tuple[int, int]]] = {
-    "marked test": (40, 1),
-    "1000 allocations": (25, 1000),
-}
-
 
 def installed(contender: Contender) -> bool:
     """Returns True if its plugins are here."""
-    modules = {"memray": "pytest_memray", "benchmem": "pytest_benchmem"}
+    modules = {name: f"pytest_{name}" for name in OTHERS}
     wanted = [modules[name] for name in contender.plugins if name in modules]
     return all(importlib.util.find_spec(module) for module in wanted)
-
-
-def timers(
-    folder: Path, null: str | None, null_environment: Mapping[str, str]
-) -> Iterator[tuple[str, Contender, Callable[[], float]]]:
-    """Yields what is timed, with whom, and a function that returns the seconds."""
-    for kind in KINDS:
-        for contender in ON_CPU:
-            if installed(contender):
-                yield kind, contender, timer(folder, kind, contender, sys.executable, {})
-    for kind in ("marked test", "1000 allocations"):
-        for contender in ON_NULL if null else ():
-            yield kind, contender, timer(folder, kind, contender, str(null), null_environment)
-
-
-def timer(
-    folder: Path, kind: str, contender: Contender, python: str, environment: Mapping[str, str]
-) -> Callable[[], float]:
-    """Writes the suite; returns a function that runs it, and returns the seconds of a test."""
-    tests, clones = KINDS[kind]
-    suite = folder / f"suite{len([*folder.iterdir()])}"
-    suite.mkdir()
-    (suite / "pytest.ini").write_text("[pytest]\n")
-    (suite / "test_it.py").write_text(with_torch(tests, clones, contender))
-    (suite / "conftest.py").write_text(CONFTEST)
-    asked = [*command(contender, python), *contender.options]
-    return lambda: median_time(asked, suite, environment)
 
 
 def command(contender: Contender, python: str) -> list[str]:

@@ -16,11 +16,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
+import cost
 import estimators
-import field
 import tile_loops
-import without_budgets
-from field import Row
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "evidence" / "performance.md"
 
@@ -33,16 +31,6 @@ cores and a load of {load} when the run began: read the ratios, not the millisec
 of less than a millisecond with doubt.
 
 Versions: {versions}.
-
-"""
-
-MARKED: Final = """## Tests with a budget
-
-All times are of the median test. A marked test clones ten numbers once, or 1000 times;
-pytest-benchmem runs the body of a test more often than once, to warm up, to time it and to trace
-it. The hand-written fixture resets the peak and reads `torch.cuda.max_memory_allocated()`, with no
-account of garbage, workspaces and inputs; its other form collects garbage first. On a machine
-without a GPU it needs the null device.
 
 """
 
@@ -85,42 +73,36 @@ def main() -> None:
     )
     options = parser.parse_args()
     load = f"{os.getloadavg()[0]:.1f}"
-    unmarked = without_budgets.section(without_budgets.measured(options.rounds))
-    sessions = field.measure(options.rounds, options.null)
-    environment = field.null_environment(options.null) if options.null else {}
+    costs = cost.measured(options.rounds, options.null)
+    environment = cost.null_environment(options.null) if options.null else {}
     programs = estimators.measure(options.rounds, options.null, environment)
     head = HEAD.format(
         rounds=options.rounds, cores=os.cpu_count(), load=load, versions=", ".join(versions())
     )
-    between = BETWEEN.format(allocation=field.per_allocation(sessions) * 1e6)
-    tables = ["\n".join(of_sessions(sessions)), "\n".join(of_programs(programs))]
+    between = BETWEEN.format(allocation=cost.per_allocation(costs) * 1e6)
+    table = "\n".join(of_programs(programs))
     loops = LOOPS.format(side=tile_loops.SIDE) + "\n".join(
         tile_loops.table(tile_loops.measured(options.rounds))
     )
-    page = f"{head}{unmarked}\n{MARKED}{tables[0]}\n{between}{tables[1]}\n{loops}\n"
+    page = f"{head}{cost.section(costs)}{between}{table}\n{loops}\n"
     PAGE.write_text(page, encoding="utf-8")
 
 
 def versions() -> Iterator[str]:
     """Yields ``pytest 9.2.0`` of each package that takes part."""
     yield f"Python {platform.python_version()}"
-    for name in ("torch", "pytest", "pytest-attnmem", "pytest-memray", "pytest-benchmem"):
+    for name in (
+        "torch",
+        "pytest",
+        "pytest-attnmem",
+        "pytest-memray",
+        "pytest-benchmem",
+        "pytest-benchmark",
+    ):
         try:
             yield f"{name} {importlib.metadata.version(name)}"
         except importlib.metadata.PackageNotFoundError:
             yield f"{name} not installed"
-
-
-def of_sessions(found: list[Row]) -> Iterator[str]:
-    """Yields the lines of the table of sessions."""
-    ratios = field.ratios(found)
-    yield "| what | with | ms | ms over bare pytest | times attnmem's |"
-    yield "|---|---|---:|---:|---:|"
-    for row in found:
-        added = "" if row.added is None else f"{row.added * 1e3:+.3f}"
-        ratio = ratios.get((row.kind, row.contender))
-        times = "" if ratio is None else f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.2f}"
-        yield f"| {row.kind} | {row.contender} | {row.seconds * 1e3:.3f} | {added} | {times} |"
 
 
 def of_programs(found: Mapping[str, Mapping[str, estimators.Result]]) -> Iterator[str]:

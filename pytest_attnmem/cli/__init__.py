@@ -25,6 +25,7 @@ from . import (
     doctor,
     explain,
     history,
+    init,
     install,
     max_length,
     merge,
@@ -40,7 +41,7 @@ from . import (
 
 #: The subcommands, in the order of ``attnmem --help``.
 COMMANDS: tuple[ModuleType, ...] = (
-    *(sweep, plot, predict, max_length, model, roofline, derive, run),
+    *(init, sweep, plot, predict, max_length, model, roofline, derive, run),
     *(explain, bisect, history, compare, merge, report, install, doctor, verify),
     certify,
 )
@@ -51,6 +52,8 @@ _LISTS: Final = frozenset(
     {"shapes", "sizes", "number", "program", "arg", "input", "size", "tests", "paths", "stand_in"}
     | {"operators"}
 )
+#: The words of ``attnmem init`` that are not pytest's.
+_OF_INIT: Final = ("init", "--apply", "--json", "-h", "--help")
 _MAX_LINE: Final = 1000
 
 
@@ -127,6 +130,9 @@ def _split(argv: Sequence[str]) -> tuple[Sequence[str], list[str]]:
 
     argparse would take ``--all -- tests`` after a positional argument for unknown words.
     """
+    if argv[:1] == ["init"]:  # all words but its own are pytest's
+        own = [word for word in argv if word in _OF_INIT]
+        return own, [word for word in argv if word not in (*_OF_INIT, "--")]
     if argv[:1] not in (["bisect"], ["history"]) or "--" not in argv:
         return argv, []
     end = argv.index("--")

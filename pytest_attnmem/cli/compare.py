@@ -18,6 +18,7 @@ from ..report.record import Record
 from ..report.session_diff import Change, ChangeKind, Differences, differences
 from ..report.torch_upgrade import Upgrade, by_operator, upgrade
 from ..units import common_unit, excerpt, format_size, printable
+from .progress import progress
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -50,8 +51,9 @@ def execute(arguments: Namespace) -> int:
     Raises:
         AttnMemError: a file or the tolerance cannot be read, or nothing can be compared.
     """
-    old, new = load(arguments.old), load(arguments.new)
-    found = differences(old, new, parse_tolerance(arguments.fail_on, "--fail-on"))
+    with progress("reading the results"):
+        old, new = load(arguments.old), load(arguments.new)
+        found = differences(old, new, parse_tolerance(arguments.fail_on, "--fail-on"))
     facts, torch = _facts(old[1], new[1]), upgrade(old[1], new[1], found)
     if arguments.json:
         text = json.dumps(to_dict(found, facts, torch), indent=2)

@@ -151,7 +151,28 @@ def render(found: Findings) -> list[str]:
     for name, (folder, size) in found.caches.items():
         held = "not made yet" if size is None else format_size(size)
         lines.append(f"  {name:20}  {shown_path(folder)}  {held}")
-    return lines
+    width = max(len(command) for command, _ in _next(found))
+    return [*lines, "", "next", *(f"  {step:{width}}  {why}" for step, why in _next(found))]
+
+
+def _next(found: Findings) -> tuple[tuple[str, str], ...]:
+    """Returns the three commands to run next, each with its reason."""
+    works = {*found.working}
+    if found.packages["torch"] is None:
+        first = ("pip install torch", "tests are measured where torch is")
+    elif works & {"cuda", "accelerator"}:
+        first = ("pytest --attnmem-report", "the table of all budgets, on this device")
+    elif "null" in works:
+        first = ("pytest --attnmem-backend null:H100", "the bytes of an H100, without one")
+    elif sys.platform == "linux":
+        first = ("attnmem install null", "the bytes of a GPU, without one")
+    else:
+        first = ("pytest --attnmem-backend simulated:H100", "about an H100, without one")
+    return (
+        first,
+        ("attnmem init", "suggest a budget for each of your ten largest tests, as a diff"),
+        ("pytest --attnmem-update all", "record every test; from then on one byte more fails"),
+    )
 
 
 def without(torch: TorchBuild) -> Iterator[str]:

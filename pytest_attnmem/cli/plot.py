@@ -10,6 +10,7 @@ from ..errors import AttnMemError
 from ..plot import save
 from ..plot.sweep_figure import draw, draw_growth
 from ..sweep import results
+from .progress import progress
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -32,9 +33,10 @@ def execute(arguments: Namespace) -> int:
         AttnMemError: the file contains nothing to draw, or the figure cannot be written.
     """
     path = Path(arguments.file)
-    growth = _growth(path)
-    drawn = draw(results.load(path)) if growth is None else draw_growth(growth)
-    save(drawn, Path(arguments.output))
+    with progress(f"drawing {path.name}"):
+        growth = _growth(path)
+        drawn = draw(results.load(path)) if growth is None else draw_growth(growth)
+        save(drawn, Path(arguments.output))
     return 0
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from ..inference.analysis import ATTENTION, Analysis, StepCost
 from ..units import common_unit, format_in, format_size
+from .progress import progress
 from .roofline_arguments import add_arguments as add_transformer
 from .roofline_arguments import analysis
 
@@ -44,7 +45,8 @@ def execute(arguments: Namespace) -> int:
         from ..plot import save
         from ..plot.roofline_figure import draw
 
-        save(draw(found), arguments.plot)
+        with progress(f"drawing {arguments.plot}"):
+            save(draw(found), arguments.plot)
     if arguments.json:
         print(json.dumps(to_dict(found, dtypes), indent=1, ensure_ascii=False))
     else:

@@ -47,9 +47,13 @@ class FormFitter:
         primed: PrimedBackend,
         *,
         settled: bool = False,
+        arguments: Mapping[str, str] | None = None,
     ) -> None:
-        """``settled`` says that the rows are of a run that found caches filled."""
-        arguments = sized_arguments(item)
+        """``settled`` says that the rows are of a run that found caches filled.
+
+        ``arguments`` are those to vary, by their symbols; None for those with usual names.
+        """
+        arguments = sized_arguments(item) if arguments is None else arguments
         self._sweep = SizeSweep(item, memory, primed, arguments)
         self._sweep.warmup += settled
         self._upward = larger_is_free(primed.backend)

@@ -91,6 +91,12 @@ def further_sizes(item: pytest.Item, known: Collection[str]) -> list[str]:
     return sorted(name for name, size in sizes.items() if size > 1 and name not in known)
 
 
+def further_arguments(item: pytest.Item) -> dict[str, str]:
+    """Returns symbol → parameter for the sizes of a test that have no usual name."""
+    names = further_sizes(item, SYMBOLS)
+    return {name: name for name in names if name in _taken(item) and not is_made_once(item, name)}
+
+
 def varies(item: pytest.Item, contract: Contract, fixed: Set[str]) -> bool:
     """Returns True if *contract* names a symbol, or if the test takes a size that is not fixed."""
     free = {s: name for s, name in _taken(item).items() if not fixed & {s, name}}

@@ -31,7 +31,7 @@ def is_measured(item: pytest.Item, session: Session) -> bool:
     """Returns True if this test has a row: a test that takes only ``qkv`` has none."""
     return bool(
         session.settings.default
-        or _takes_attnmem(item)
+        or takes_attnmem(item)
         or item.get_closest_marker(MARKER)
         or is_recorded(item, session)
     )
@@ -54,7 +54,7 @@ def is_recorded(item: pytest.Item, session: Session) -> bool:
     A test without a marker that measures parts of itself has entries for these parts only.
     """
     baseline = session.baseline
-    if session.settings.disable or baseline is None or _takes_attnmem(item):
+    if session.settings.disable or baseline is None or takes_attnmem(item):
         return False
     return session.settings.update in ("all", "new") or baseline.has(own_nodeid(item))
 
@@ -65,7 +65,7 @@ def own_nodeid(item: pytest.Item) -> str:
     return own if item.nodeid.startswith(f"{own}@") else item.nodeid
 
 
-def _takes_attnmem(item: pytest.Item) -> bool:
+def takes_attnmem(item: pytest.Item) -> bool:
     """Returns True if the test, or a fixture other than ``qkv``, takes ``attnmem``."""
     info = getattr(item, "_fixtureinfo", None)
     if info is None:

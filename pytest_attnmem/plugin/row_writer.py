@@ -62,7 +62,7 @@ class RowWriter:
         if verdict is not None and verdict.measurement is not None:
             measurement = verdict.measurement  # may list the tensors
         name, symbols = own_nodeid(self._item), part.shape.symbols
-        row = record(name, part.name, verdict, measurement, symbols, _where(self._item))
+        row = record(name, part.name, verdict, measurement, symbols, where(self._item))
         row = self.baseline.annotate(row)
         self._send(row)
         if verdict is not None and verdict.outcome is Outcome.OVER and measurement is not None:
@@ -99,7 +99,7 @@ class RowWriter:
         verdict = not_enforced("the process died in the test", Obstacle.NOT_FINISHED)
         for spec in budgets:
             crashed = replace(verdict, budget=Budget(None, spec.text, metric=spec.metric))
-            row = record(own_nodeid(item), "", crashed, None, {}, _where(item))
+            row = record(own_nodeid(item), "", crashed, None, {}, where(item))
             properties.append((CRASH_PROPERTY, json.dumps(to_dict(row))))
         if len(properties) > len(item.user_properties):
             self._report("setup", properties)
@@ -156,7 +156,7 @@ def _without_result(verdict: Verdict) -> Verdict:
     return replace(verdict, measurement=kept)
 
 
-def _where(item: pytest.Item) -> str:
+def where(item: pytest.Item) -> str:
     """Returns the test's file, relative to the rootdir, and its line if known."""
     path, line, _ = item.location
     return path.replace(os.sep, "/") + ("" if line is None else f":{line + 1}")

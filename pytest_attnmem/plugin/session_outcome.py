@@ -19,7 +19,7 @@ from ..report.record import to_dict
 from .session import SESSION, Session
 
 #: A limit for tests without a marker, so that they are measured; no device has as much.
-_UNLIMITED: Final = f"{1 << 40} TiB"
+UNLIMITED: Final = f"{1 << 40} TiB"
 #: The options that keep pytest-xdist and pytest-cov still, by an option of the plugin.
 _STILL: Final = MappingProxyType({"numprocesses": "-n0", "no_cov": "--no-cov"})
 
@@ -52,11 +52,7 @@ class SessionOutcome:
         self, early_config: pytest.Config, args: list[str]
     ) -> Generator[None, None, None]:
         """Adds options of plugins that are loaded here, and read them in this hook."""
-        known = early_config.known_args_namespace
-        end = args.index("--") if "--" in args else len(args)
-        args[end:end] = [option for name, option in _STILL.items() if hasattr(known, name)]
-        if hasattr(known, "no_cov"):
-            known.no_cov = True
+        stay_still(early_config, args)
         return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -80,7 +76,7 @@ class SessionOutcome:
             self._rootdir = config.rootpath.resolve().relative_to(root).as_posix()
         own = self._session = config.stash.get(SESSION, None)
         if own is not None and own.settings.default is None:
-            unlimited = parse((_UNLIMITED,), {})
+            unlimited = parse((UNLIMITED,), {})
             own.settings = replace(own.settings, default=unlimited, strict="off")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
@@ -106,6 +102,15 @@ class SessionOutcome:
         outcome |= {"errors": self.errors, "problems": self.problems, "used": self.used}
         outcome["rows"] = [to_dict(row) for row in rows]
         path.write_text(json.dumps(outcome), "utf-8")
+
+
+def stay_still(early_config: pytest.Config, args: list[str]) -> None:
+    """Adds the options that keep pytest-xdist and pytest-cov still, where they are loaded."""
+    known = early_config.known_args_namespace
+    end = args.index("--") if "--" in args else len(args)
+    args[end:end] = [option for name, option in _STILL.items() if hasattr(known, name)]
+    if hasattr(known, "no_cov"):
+        known.no_cov = True
 
 
 def _last_line(longrepr: object) -> str:

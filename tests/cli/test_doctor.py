@@ -44,7 +44,7 @@ def test_what_works_comes_first_and_then_why_others_do_not(home, monkeypatch, ca
         "  simulated    no   no simulated",
     ]
     assert any(line.startswith("  torch ") and line.endswith("rules are known") for line in lines)
-    assert lines[-1] == "  null runtime          ~/.cache/pytest-attnmem/nulldevice  2.0 KiB"
+    assert "  null runtime          ~/.cache/pytest-attnmem/nulldevice  2.0 KiB" in lines
     assert [main(["doctor", "--backend", name]) for name in ("cpu", "auto", "null:H100")] == [
         0,
         0,
@@ -59,7 +59,39 @@ def test_a_machine_without_torch_has_no_backend(home, monkeypatch, capsys):
     assert lines[0] == f"attnmem {__version__} cannot measure here"
     assert lines[3] == "  cuda         no   torch is not installed; pip install torch"
     assert "  torch                 not installed" in lines
-    assert lines[-1] == "  null runtime          ~/.cache/pytest-attnmem/nulldevice  not made yet"
+    assert "  null runtime          ~/.cache/pytest-attnmem/nulldevice  not made yet" in lines
+    assert lines[-5:] == [
+        "",
+        "next",
+        "  pip install torch            tests are measured where torch is",
+        "  attnmem init                 suggest a budget for each of your ten largest tests, as a"
+        " diff",
+        "  pytest --attnmem-update all  record every test; from then on one byte more fails",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("working", "platform", "command"),
+    [
+        (["cuda", "cpu"], "linux", "pytest --attnmem-report"),
+        (["null", "cpu"], "linux", "pytest --attnmem-backend null:H100"),
+        (["cpu"], "linux", "attnmem install null"),
+        (["cpu", "simulated"], "darwin", "pytest --attnmem-backend simulated:H100"),
+    ],
+)
+def test_the_next_step_is_that_of_the_machine(working, platform, command, monkeypatch):
+    monkeypatch.setattr(doctor.sys, "platform", platform)
+    backends = {
+        name: "" if name in working else "no" for name in ("cuda", "null", "cpu", "simulated")
+    }
+    found = doctor.Findings(dict.fromkeys(doctor._PACKAGES, "1.0"), "", backends)
+    *_, heading, first, second, third = doctor.render(found)
+    assert heading == "next"
+    assert [line.split("  ")[1] for line in (first, second, third)] == [
+        command,
+        "attnmem init",
+        "pytest --attnmem-update all",
+    ]
 
 
 def test_json_has_the_same(home, capsys):
