@@ -14,7 +14,7 @@ from ..commits.repository import Repository
 from ..errors import AttnMemError
 from ..history.page import page
 from ..history.project_history import ProjectHistory, Step, read_history, to_json
-from ..history.steps import with_session
+from ..history.session_point import with_session
 from ..history.text import markdown, table
 from ..report import write
 from ..units import excerpt
@@ -76,6 +76,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     parser.add_argument(
         "--jobs", type=int, default=1, metavar="N", help="processes that measure (default: 1)"
+    )
+    parser.add_argument(
+        "--shard",
+        default="1/1",
+        metavar="I/N",
+        help="measure one of N parts; attnmem merge joins their JSON files",
     )
     parser.add_argument(
         "--import",

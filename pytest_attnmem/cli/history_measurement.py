@@ -20,6 +20,7 @@ from ..history.program import program
 from ..history.project_history import Point, ProjectHistory
 from ..history.steps import find_steps, with_ends
 from ..nulldevice.kept_build import user_cache
+from ..units import excerpt
 from .bisect import relative_to_here
 
 #: Changes of these alone are no commits of the code.
@@ -97,7 +98,7 @@ def _setting(arguments: Namespace, repository: Repository, end: str, folder: Pat
 
 
 def _listed(arguments: Namespace, repository: Repository, start: str, end: str) -> Sequence[Listed]:
-    """Returns the commits to measure."""
+    """Returns the commits to measure: those of this shard, and those that they follow."""
     paths = [f":(top){repository.path_from_root(path)}" for path in arguments.paths] or _NO_CODE
     every = arguments.every
     listed = repository.listed(
@@ -112,7 +113,14 @@ def _listed(arguments: Namespace, repository: Repository, start: str, end: str) 
         listed = [Listed(sha, tuple(some[n - 1 : n])) for n, sha in enumerate(some)]
     if not listed:
         raise AttnMemError(f"{arguments.range}: no commit changes the code there")
-    return listed
+    part, _, parts = arguments.shard.partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+        raise AttnMemError(f"--shard: expected a part such as 2/8, got {excerpt(arguments.shard)}")
+    first = len(listed) * (int(part) - 1) // int(parts)
+    mine = listed[first : len(listed) * int(part) // int(parts)]
+    own = {one.sha for one in mine}
+    before = {sha for one in mine for sha in one.parents} - own
+    return [*(Listed(one.sha) for one in listed[:first] if one.sha in before), *mine]
 
 
 def _tests(tests: FixedTests, repository: Repository) -> list[str]:

@@ -1,4 +1,4 @@
-"""Merge the JSON files of the shards of a session into one."""
+"""Merge the JSON files of the shards of a session, or of a history, into one."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Any
 
 from ..budgets.verdict import Outcome
 from ..errors import AttnMemError
+from ..history import text as history_text
+from ..history.project_history import read_history, to_json
+from ..history.shards import merged as merged_histories
 from ..measurement.environment import merged
 from ..report import json, write
 from ..report.record import Record
@@ -42,6 +45,15 @@ def execute(arguments: Namespace) -> int:
     Raises:
         AttnMemError: a file cannot be read or written, or the files cannot be merged.
     """
+    parts = [read_history(path) for path in arguments.shards]
+    if histories := [part for part in parts if part is not None]:
+        if len(histories) < len(parts):
+            raise AttnMemError("cannot merge histories with results of sessions")
+        history = merged_histories(histories)
+        write(arguments.output, to_json(history))
+        if arguments.output != Path("-"):
+            print(history_text.summary(history))
+        return 0
     summary, environment = merge(arguments.shards)
     write(arguments.output, json.render(summary, environment))
     if arguments.output != Path("-"):

@@ -80,6 +80,26 @@ def test_the_next_run_measures_new_commits_alone(made, monkeypatch):
     assert kept.read_text("utf-8") == before
 
 
+def test_shards_are_merged_to_the_same_history(made, monkeypatch, capsys):
+    folder, repository, _, data = made
+    monkeypatch.chdir(repository)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    parts = [str(folder / f"{part}.json") for part in (1, 2, 3)]
+    for part, path in enumerate(parts, 1):
+        main(["history", *WORDS, path, "--shard", f"{part}/3", *TESTS])
+    whole = folder / "merged.json"
+    assert main(["merge", *parts[::-1], "-o", str(whole)]) == 0
+    where = f"cpu, torch {data['facts']['torch']}, tests/test_net.py"
+    assert capsys.readouterr().out.endswith(f"r: 21 of 23 commits measured; {where}\n")
+    merged = json.loads(whole.read_text("utf-8"))
+    by_sha = {point["sha"]: point for point in merged["points"]}
+    assert [by_sha[point["sha"]] for point in data["points"]] == data["points"]
+    key = ("sha", "row")
+    assert sorted(merged["steps"], key=lambda one: [one[name] for name in key]) == sorted(
+        data["steps"], key=lambda one: [one[name] for name in key]
+    )
+
+
 def everything(folder: Path) -> dict[str, str]:
     """Returns a digest of each file of a repository and its working tree."""
     return {
