@@ -49,7 +49,7 @@ COMMANDS: tuple[ModuleType, ...] = (
 #: Arguments that are lists and may be empty.
 _LISTS: Final = frozenset(
     {"shapes", "sizes", "number", "program", "arg", "input", "size", "tests", "paths", "stand_in"}
-    | {"operators"}
+    | {"modules", "operators"}
 )
 _MAX_LINE: Final = 1000
 
