@@ -41,10 +41,6 @@ class DeviceMissing(BackendUnavailable):
     """A backend of a machine that lacks torch, or the device; a session there excuses budgets."""
 
 
-class NoRules(BackendUnavailable):
-    """A version of PyTorch whose memory rules nobody has certified."""
-
-
 def _outcome() -> type[BaseException]:
     """Returns the base of pytest's outcomes, which its fixtures expect; without pytest, Python's.
 

@@ -11,6 +11,9 @@ Version = tuple[int, int]
 #: The versions that rules name, and that recordings are of; ``certified`` says where rules hold.
 KNOWN: Final[tuple[Version, ...]] = ((2, 13), (2, 14), (2, 15))
 
+#: The beginning of the reason why a torch without rules measures nothing.
+NO_RULES: Final = "no rules for torch"
+
 _MINOR = re.compile(r"(\d+)\.(\d+)\.\d+")
 
 

@@ -50,7 +50,7 @@ COMMANDS: tuple[ModuleType, ...] = (
 #: Arguments that are lists and may be empty.
 _LISTS: Final = frozenset(
     {"shapes", "sizes", "number", "program", "arg", "input", "size", "tests", "paths", "stand_in"}
-    | {"operators"}
+    | {"modules", "operators"}
 )
 #: The words of ``attnmem init`` that are not pytest's.
 _OF_INIT: Final = ("init", "--apply", "--json", "-h", "--help")

@@ -6,8 +6,9 @@ from functools import cache
 from typing import Final
 
 from ..certified.certificate import Certificate, certificate_of, release
-from ..errors import BackendUnavailable, NoRules
+from ..errors import BackendUnavailable
 from ..nulldevice import build
+from ..torch_releases import NO_RULES
 
 _REMEDY: Final = "run attnmem certify"
 
@@ -52,10 +53,10 @@ def require_rules(refused: str, instead: str) -> None:
     """Checks that the rules of the installed torch are known.
 
     Raises:
-        NoRules: they are not; ``derive cannot answer here: no rules …; use growth``.
+        BackendUnavailable: they are not; ``derive cannot answer here: no rules …; use growth``.
     """
     if missing := missing_rules():
-        raise NoRules(f"{refused} here: {missing}; {instead}")
+        raise BackendUnavailable(f"{refused} here: {missing}; {instead}")
 
 
 def _missing() -> str:
@@ -64,7 +65,7 @@ def _missing() -> str:
     version = str(torch.__version__)
     other = certificate_of(version, "")  # that of the release, by another commit
     named = f" (commit {commit()[:9]})" if other is not None else ""
-    return f"no rules for torch {release(version)}{named}; {_REMEDY}"
+    return f"{NO_RULES} {release(version)}{named}; {_REMEDY}"
 
 
 def _has_null() -> bool:

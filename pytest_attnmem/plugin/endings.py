@@ -13,9 +13,10 @@ from ..api.conclusion import Ending, Strictness
 from ..baselines.environment_key import depends_on
 from ..budgets.obstacle import Obstacle
 from ..errors import (
+    AttnMemError,
     BackendUnavailable,
+    BudgetExceeded,
     DeviceMissing,
-    NoRules,
     NotEnforced,
     ProgramRefused,
     causes,
@@ -23,6 +24,7 @@ from ..errors import (
 from ..nulldevice.counts import last_unknown_call
 from ..nulldevice.launch import present
 from ..nulldevice.refusals import refusal, remedy
+from ..torch_releases import NO_RULES
 from .measured_tests import is_measured, own_nodeid
 from .plan import PLAN, Plan
 from .row_writer import STOPS, stopped
@@ -75,7 +77,8 @@ def skipped_if_unknown(error: BaseException) -> BaseException:
         return NotKnown(str(error), Obstacle.NO_DEVICE)
     if missing := missing_on_null(error):
         return NotKnown(missing)
-    if isinstance(error, NoRules):
+    refused = isinstance(error, AttnMemError) and not isinstance(error, BudgetExceeded)
+    if refused and NO_RULES in str(error):
         return NotKnown(str(error))
     for cause in causes(error):
         if isinstance(cause, ProgramRefused):

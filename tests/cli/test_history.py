@@ -110,15 +110,9 @@ def test_a_history_is_shown_again_and_a_session_added_as_head(folder, tmp_path, 
 
 
 def test_files_that_are_no_histories_are_refused(folder, tmp_path, capsys):
-    kept, session = tmp_path / "kept.json", tmp_path / "session.json"
+    session = tmp_path / "session.json"
     write(session, ROW)
     assert main(["history", "--from", str(session)]) == 2
     assert capsys.readouterr().err == (
         f"attnmem history: --from: {session} is not the JSON of a history\n"
-    )
-    main(["history", "--add", str(session), "--json", str(kept)])
-    capsys.readouterr()
-    assert main(["merge", str(kept), str(session)]) == 2
-    assert capsys.readouterr().err == (
-        "attnmem merge: cannot merge histories with results of sessions\n"
     )
