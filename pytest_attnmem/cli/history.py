@@ -14,7 +14,7 @@ from ..commits.repository import Repository
 from ..errors import AttnMemError
 from ..history.page import page
 from ..history.project_history import ProjectHistory, Step, read_history, to_json
-from ..history.session_point import with_session
+from ..history.steps import with_session
 from ..history.text import markdown, table
 from ..report import write
 from ..units import excerpt
