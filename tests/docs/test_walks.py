@@ -19,8 +19,9 @@ OTHERS = {
 }
 
 
+#: The page with an example of each failure is the longest.
 PAGES = [
-    path
+    pytest.param(path, marks=[pytest.mark.thorough] * (path.name == "failures.md"))
     for path in sorted(DOCS.rglob("*.md"))
     if path.relative_to(DOCS).as_posix() not in OTHERS and blocks(path)
 ]
