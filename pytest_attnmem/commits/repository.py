@@ -228,7 +228,7 @@ class Repository:
         return found
 
 
-_COMMANDS = frozenset({"init", "read-tree", "clean", "checkout"})
+_COMMANDS = frozenset({"rev-parse", "init", "read-tree", "clean", "checkout"})
 _AT_ONCE = 500
 _FORMAT = "%H%x00%an%x00%as%x00%s"
 #: What git sets for its hooks, and what would lead to another repository.
