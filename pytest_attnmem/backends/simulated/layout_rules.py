@@ -45,10 +45,6 @@ def _loss(x: Any, target: Any, reduction: int = 1, *_: Any) -> Any:
     return reduced_in_place(_aten.add.Tensor(x, target), reduction)
 
 
-def _loss_like_input(x: Any, _target: Any, reduction: int = 1) -> Any:
-    return reduced_in_place(torch.empty_like(x), reduction)
-
-
 def reduced_in_place(losses: Any, reduction: int) -> Any:
     """Returns the result of a loss whose mean or sum keeps the storage of all losses."""
     if not reduction:
@@ -115,7 +111,6 @@ LOOPS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten.huber_loss.default: _huber_loss,
         _aten.mse_loss.default: _loss,
         _aten.smooth_l1_loss.default: _loss,
-        _aten.soft_margin_loss.default: _loss_like_input,
         _aten.elu_backward.default: _elu_backward,
         _aten.log_sigmoid_forward.default: _log_sigmoid,
         _aten.rrelu_with_noise.default: _random_slopes,

@@ -10,7 +10,7 @@ from pytest_attnmem.profiles import find_profile
 from pytest_attnmem.torch_releases import KNOWN
 
 from .described import arguments, text
-from .plans import plans
+from .plans import has_rule, plans
 
 #: The number of recorded calls that no rule knows. For the one that was held out, the rules first
 #: gave a wrong plan: the gradient of a bias whose weight is frozen, with more than 65 536 rows.
@@ -21,7 +21,7 @@ UNKNOWN = {
     "operators-layers": 0,
     "operators-layouts": 22,
     "operators-norms": 30,
-    "operators-others": 12,
+    "operators-others": 0,
 }
 
 
@@ -31,6 +31,8 @@ def test_the_plans_are_the_recorded_traces(name):
     devices = read(name)["devices"]
     for rows in zip(*(read(name, version)["calls"] for version in VERSIONS), strict=True):
         assert len({text(row) for row in rows}) == 1
+        if not has_rule(rows[0]["op"]):
+            continue
         traces = {
             (version, device): trace
             for version, row in zip(VERSIONS, rows, strict=True)
@@ -51,6 +53,8 @@ def test_the_plans_are_the_recorded_traces(name):
     [
         "aten.linalg_lstsq.default",
         "aten.unique_dim.default",  # a merge sort
+        "aten.logsumexp.default",  # C++ code composes it
+        "aten.ldexp_.default",  # tagged pointwise, but of two kernels
         "aten.sum.out",  # the result may have any layout
         "aten.no_such_operator.default",
     ],
