@@ -157,8 +157,6 @@ def _counted() -> dict[str, str]:
         ("index_programs", "reads and writes by index", "test_random_programs.py"),
         ("one_element_programs", "operators, size 1", "test_random_programs.py"),
         ("empty_programs", "calls without elements", "test_random_programs.py"),
-        ("factorization_programs", "factorizations", "test_random_programs.py"),
-        ("deterministic_programs", "flagged programs", "test_random_programs.py"),
         ("recurrent_programs", "recurrent networks", "test_random_programs.py"),
         ("forward_programs", "programs of forward mode", "test_forward_mode.py"),
     ):
@@ -236,10 +234,8 @@ def _op_db() -> dict[str, str]:
     wrong = {name: kinds["wrong"] for name, kinds in missing.items() if "wrong" in kinds}
     return {
         "op_db": table("counts"),
-        "op_db_deterministic": table("deterministic counts"),
         "op_db_writes": table("writes counts"),
         "op_db_ways": _by_way(of_all),
-        "op_db_errors": table("error counts"),
         "op_db_wrong": _listed(wrong) or "none",
         "op_db_refused": _listed(_refused(missing)),
         "op_db_writes_refused": _listed(_refused(of_all[WITH_OUTCOMES[0]]["writes operators"])),

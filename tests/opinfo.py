@@ -1,8 +1,7 @@
 """The samples of ``op_db`` on the simulated device, against their recordings.
 
-They run as usual; under ``torch.use_deterministic_algorithms``, where some raise on any device; by
-the calls that write into a tensor, in place or with ``out=``; and in the ways of
-``opinfo_ways.py``.
+They run as usual; by the calls that write into a tensor, in place or with ``out=``; and in the
+ways of ``opinfo_ways.py``.
 """
 
 import json
@@ -13,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-import error_inputs
 import opinfo_ways
 import torch
 from opinfo_samples import (
@@ -31,7 +29,7 @@ from pytest_attnmem.errors import AttnMemError, ProgramRefused
 
 ON = "A100-80GB"
 #: What can become of a sample, in the order of the table.
-OUTCOMES = ("answered", "raises", "refused", "needs values", "wrong", "crashed")
+OUTCOMES = ("answered", "refused", "needs values", "wrong", "crashed")
 
 
 #: A call, and the pass after it, which returns False if there is none.
@@ -49,30 +47,15 @@ class Outcome(NamedTuple):
 def outcomes(
     names: Iterable[str] | None = None,
     each: Callable[[str], bool] = bool,
-    *,
-    deterministic: bool = False,
 ) -> dict[str, Outcome]:
     """Returns the outcomes of the recorded samples by name; of ``names`` of operators alone."""
     found = {}
-    flagged = read("opinfo-deterministic")["peaks"] if deterministic else {}
-    warned = read("opinfo-warned")["peaks"] if deterministic else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for sample, rows in _recorded("opinfo", names):
-            name, key = sample.name.split(maxsplit=1)
-            row = rows.get(key)
+            row = rows.get(sample.name.partition(" ")[2])
             if row is not None and each(sample.name):
-                torch.use_deterministic_algorithms(deterministic)
-                try:
-                    row = flagged.get(name, {}).get(key, row)
-                    made = outcome(sample, row)
-                    if made.kind == "raises":
-                        torch.use_deterministic_algorithms(True, warn_only=True)
-                        only_warned = outcome(sample, warned[name][key])
-                        made = only_warned if only_warned.kind in ("wrong", "crashed") else made
-                    found[sample.name] = made
-                finally:
-                    torch.use_deterministic_algorithms(False)
+                found[sample.name] = outcome(sample, row)
     return found
 
 
@@ -141,8 +124,6 @@ def outcome(sample: Sample, recorded: Any, prepare: Prepare | None = None) -> Ou
     except AttnMemError as error:
         return Outcome("refused", str(error))
     except Exception as error:
-        if isinstance(recorded, str) and str(error).startswith(recorded):
-            return Outcome("raises", recorded)
         return Outcome("crashed", f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
     finally:
         random.setstate(state)
@@ -211,7 +192,7 @@ def told(found: dict[str, Outcome]) -> dict[str, Any]:
     """Returns the counts of all outcomes, and those of operators not answered as a whole."""
     total = Counter(outcome.kind for outcome in found.values())
     return {
-        "counts": {kind: total[kind] for kind in OUTCOMES if total[kind] or kind != "raises"},
+        "counts": {kind: total[kind] for kind in OUTCOMES},
         "operators": {
             name: {kind: counts[kind] for kind in OUTCOMES if counts[kind]}
             for name, counts in by_operator(found).items()
@@ -228,18 +209,15 @@ def told(found: dict[str, Outcome]) -> dict[str, Any]:
 def main() -> None:
     """Writes the outcomes on the installed version, for the page of accuracy and the tests."""
     made = told(outcomes())
-    flagged = told(outcomes(deterministic=True))
-    made |= {f"deterministic {kind}": flagged[kind] for kind in ("counts", "why")}
     written = told(of_writes())
     made |= {f"writes {kind}": written[kind] for kind in ("counts", "operators")}
     others = in_other_ways()
     made |= {f"ways {kind}": told(others)[kind] for kind in ("counts", "operators")}
     made["ways"] = by_way(others)
-    made["error counts"] = error_inputs.counted()
     file = DATA / INSTALLED / "opinfo-outcomes.json"
     lines = (f" {json.dumps(key)}: {_lines(value)}" for key, value in made.items())
     file.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
-    for key in ("counts", "deterministic counts", "writes counts", "ways counts", "error counts"):
+    for key in ("counts", "writes counts", "ways counts"):
         print(key, made[key])
 
 

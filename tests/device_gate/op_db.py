@@ -1,9 +1,9 @@
 """The samples of PyTorch's database of operators on one stand-in, against the recordings of null.
 
 ``python tests/device_gate/op_db.py device OUT.json [SET …]``: the sets are the files of recordings:
-the samples as they are, under deterministic algorithms, by calls that write, in the ten ways of
-``opinfo_ways.py``, and calls of ``expressions.txt``. Each operator runs in a child, so that one
-which ends the process ends nothing else.
+the samples as they are, by calls that write, in the ten ways of ``opinfo_ways.py``, and calls of
+``expressions.txt``. Each operator runs in a child, so that one which ends the process ends nothing
+else.
 """
 
 import json
@@ -47,8 +47,6 @@ class Call(NamedTuple):
     row: Any
     prepare: Callable[[], tuple[Callable[[], Any], Callable[[Any], bool]]]
     """Makes the tensors; returns the call, and what runs the pass after it, if there is one."""
-    flag: tuple[bool, bool] = (False, False)
-    """Deterministic algorithms, and whether they only warn."""
 
 
 def _usual(sample: Sample, rows: dict[str, Any], key: str) -> Iterator[Call]:
@@ -59,18 +57,6 @@ def _usual(sample: Sample, rows: dict[str, Any], key: str) -> Iterator[Call]:
 def _as_it_is(sample: Sample) -> Any:
     input, args, kwargs = sample.on("cuda")
     return partial(sample.op, input, *args, **kwargs), opinfo_samples.backward
-
-
-def _deterministic(sample: Sample, rows: dict[str, Any], key: str) -> Iterator[Call]:
-    if key not in rows:
-        return
-    name = sample.name.partition(" ")[0]
-    prepare = partial(_as_it_is, sample)
-    row = read("opinfo-deterministic")["peaks"].get(name, {}).get(key, rows[key])
-    yield Call(sample.name, row, prepare, (True, False))
-    warned = read("opinfo-warned")["peaks"].get(name, {}).get(key)
-    if warned is not None:
-        yield Call(f"{sample.name} warned", warned, prepare, (True, True))
 
 
 def _writes(sample: Sample, rows: dict[str, Any], key: str) -> Iterator[Call]:
@@ -140,7 +126,6 @@ def _as_text(inputs: str, call: str) -> Any:
 
 SETS: dict[str, Any] = {
     "op_db": Set("opinfo", _usual),
-    "op_db deterministic": Set("opinfo", _deterministic),
     "op_db writes": Set("opinfo-writes", _writes),
     "op_db ways": Set("opinfo-ways", _ways, opinfo_ways.COUNTS),
     "expressions": Expressions(),
@@ -151,8 +136,6 @@ def outcome(stand_in: StandIn, call: Call) -> tuple[str, str]:
     """Returns the outcome of a call, and what differs or was refused."""
     stand_in.restart()
     state, row = random.getstate(), call.row
-    deterministic, warn_only = call.flag
-    torch.use_deterministic_algorithms(deterministic, warn_only=warn_only)
     try:
         with stand_in.backend.world():
             peaks, problem = _peaks(stand_in, call)
@@ -164,7 +147,6 @@ def outcome(stand_in: StandIn, call: Call) -> tuple[str, str]:
         return ("raises as null", "") if same else ("raised", text)
     finally:
         random.setstate(state)
-        torch.use_deterministic_algorithms(False)
     if problem:
         return "needs values" if row == "reads" else "refused", problem
     if row == "reads":

@@ -34,8 +34,8 @@ Program = Callable[[], Any]
 #: Modules of the tests with ``PROGRAMS``, or ``WORKLOADS``.
 MODULES = (
     *("programs", "random_programs", "layout_programs", "mended_programs", "one_element_programs"),
-    *("empty_programs", "recurrent_programs", "factorization_programs", "forward_programs"),
-    *("deterministic_programs", "database_programs", "index_programs"),
+    *("empty_programs", "recurrent_programs", "forward_programs"),
+    *("database_programs", "index_programs"),
     *("workloads", "workloads_held_out", "gate_programs"),
 )
 SOURCES = (*MODULES, "kernels", "zoo")

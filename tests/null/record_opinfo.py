@@ -6,9 +6,6 @@ that, ``[requested, allocated]`` of the forward pass, then of forward and backwa
 sample that reads values gets those that the null device computes on the host; if nobody can know
 one, the row is ``"reads"``. A sample that the null runtime cannot run, or that fails, has no row.
 
-The same samples run under ``torch.use_deterministic_algorithms(True)``. Rows that are other ones
-then are in ``opinfo-deterministic.json``. A sample that fails then alone has its error's first line
-there, without advice; its row with ``warn_only=True`` is in ``opinfo-warned.json``.
 
 ``opinfo-writes.json`` has the peaks of operators that write into a tensor: ``in_place``, or into
 one that is given, ``out=``, of the result's size (``sized``) or without elements (``empty``).
@@ -37,7 +34,7 @@ from pytest_attnmem.profiles import find_profile
 TESTS = Path(__file__).parents[1]
 DEVICE = "A100-80GB"
 PARTS = 8
-ALGORITHMS = ("usual", "deterministic", "warned", "writes", "ways")
+ALGORITHMS = ("usual", "writes", "ways")
 ERRORS = (RuntimeError, TypeError, ValueError, NotImplementedError, IndexError)
 CODE = "import record_opinfo, sys; record_opinfo.record(*sys.argv[1:])"
 
@@ -48,14 +45,6 @@ def main():
         if algorithms == "usual":
             found = {name: row for name, row in found.items() if not is_error(row)}
             write("opinfo", "peaks in bytes of samples of torch's op_db", found)
-        elif algorithms == "deterministic":
-            usual = recorded("opinfo")
-            found = {name: row for name, row in found.items() if usual.get(name, row) != row}
-            write(
-                "opinfo-deterministic", "rows of opinfo.json under deterministic algorithms", found
-            )
-        elif algorithms == "warned":
-            write("opinfo-warned", "rows of samples that raise, with warn_only=True,", found)
         else:
             found = {name: row for name, row in found.items() if not is_error(row)}
             which = {"writes": "that write", "ways": "in other ways"}[algorithms]
@@ -131,18 +120,14 @@ def record(algorithms, part, *without):
 
     program.prepare(parse_values_limit(VALUES_LIMIT))
     warm()
-    warned = algorithms == "warned"
-    deterministic = algorithms in ("deterministic", "warned")
-    torch.use_deterministic_algorithms(deterministic, warn_only=warned)
     counts = None
     if algorithms == "ways":
         counts = opinfo_ways.COUNTS
-    raising = recorded("opinfo-deterministic") if warned else {}
     for index, (name, op) in enumerate(opinfo_samples.operators().items()):
         if index % PARTS != int(part):
             continue
         for sample in opinfo_samples.samples(name, op, counts):
-            if sample.name in without or (warned and not is_error(raising.get(sample.name))):
+            if sample.name in without:
                 continue
             print(json.dumps(sample.name), flush=True)
             run = {"writes": of_writes, "ways": of_ways}.get(algorithms, of_both_passes)

@@ -29,9 +29,7 @@ DEVICES = {
     "one_element_programs": ("A100-80GB",),
     "empty_programs": ("A100-80GB",),
     "recurrent_programs": ("A100-80GB", "H100"),
-    "factorization_programs": ("A100-80GB", "B200"),
     "forward_programs": ("A100-80GB", "B200"),
-    "deterministic_programs": ("A100-80GB",),
     "database_programs": ("A100-80GB", "H100"),
     "index_programs": ("A100-80GB", "H100"),
 }

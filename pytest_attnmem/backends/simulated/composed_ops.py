@@ -2,56 +2,39 @@
 
 Each function frees its tensors where the C++ code does. It returns NotImplemented for calls that
 a rule of the folder ``scratch`` plans. Sources, in aten/src/ATen/native: Distributions.cpp,
-DistributionTemplates.h, TensorCompare.cpp and TensorAdvancedIndexing.cpp.
+DistributionTemplates.h, TensorCompare.cpp, TensorAdvancedIndexing.cpp and cuda/GroupedBlas.cpp.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import inf, prod
+from math import inf
 from types import MappingProxyType
 from typing import Any, Final
 
 import torch
-from torch import Tensor
 
-from .data_sized_outputs import INTO_TARGETS
-from .deterministic_ops import algorithms
-from .grids import GRIDS
-from .grouped_products import grouped_mm
 from .index_tensors import (
     MASKS,
     any_on_host,
     are_numbers,
     as_numbers,
-    check_masks,
     expanded,
     on_device,
     tells_count,
 )
-from .kernel_checks import MOST_CATEGORIES
-from .membership import is_in
-from .packed_sequences import pack_padded
-from .scratch.comparing import are_alike
-from .sorted_scatter import SCATTERS
-from .trilinear import trilinear
-from .windows import WINDOWS
+from .scratch.matmul import has_kernel
 
 _aten = torch.ops.aten
+#: The bytes that a row of the output is a multiple of.
+_ALIGNMENT: Final = 16
 
 
 def _multinomial(
     self: Any, num_samples: int, replacement: bool = False, *, generator: Any = None
 ) -> Any:
     """Draws without replacement, or once: the places of the largest quotients."""
-    if not replacement and self.dim() and num_samples > self.shape[-1]:
-        raise RuntimeError(
-            "cannot sample n_sample > prob_dist.size(-1) samples without replacement"
-        )
-    drawn_at_once = num_samples == 1 or (num_samples > 1 and not replacement)
-    if not (drawn_at_once and self.numel() and 0 < self.dim() <= 2):
-        return NotImplemented
-    if self.shape[-1] > MOST_CATEGORIES:
+    if (replacement and num_samples != 1) or not self.numel():
         return NotImplemented
     result = torch.empty((*self.shape[:-1], num_samples), dtype=torch.int64, device=self.device)
     least, most = torch.aminmax(self)
@@ -106,36 +89,8 @@ def _normal_around_number(mean: float, std: Any, generator: Any = None) -> Any:
     return made
 
 
-def _clamped(x: Any, indices: Any) -> list[Any]:
-    """Returns the indices, each within the bounds of its dimension."""
-    found = list(indices)
-    for dim, index in enumerate(found):
-        if index is not None:
-            found[dim] = index.clamp(-x.shape[dim], x.shape[dim] - 1)
-    return found
-
-
-def _masked_index(self: Any, mask: Any, indices: Any, fill: Any) -> Any:
-    found = _clamped(self, indices)
-    if not self.numel():
-        given = [index is not None for index in indices] + [False] * self.dim()
-        sizes = [1 if size == 0 and given[dim] else size for dim, size in enumerate(self.shape)]
-        return _aten._unsafe_index(self.new_full(sizes, fill), found)
-    result = _aten._unsafe_index(self, found)
-    return result.masked_fill(mask.logical_not(), fill)
-
-
-def _masked_put(self: Any, mask: Any, indices: Any, values: Any) -> Any:
-    if not self.numel():
-        return self.clone()
-    found = _clamped(self, indices)
-    kept = values.masked_fill(mask.logical_not(), 0)
-    return _aten._unsafe_index_put(self, found, kept, True)
-
-
 def _by_masks(self: Any, indices: Any) -> tuple[int, int]:
     """Returns the numbers of masks of the device among the indices, and of other indices."""
-    check_masks(self, indices)
     given = [index for index in indices if index is not None]
     masks = sum(index.dtype in MASKS and index.device == self.device for index in given)
     return masks, len(given) - masks
@@ -152,25 +107,18 @@ def _index(self: Any, indices: Any) -> Any:
     return _aten.index.Tensor(self, expanded(indices))
 
 
-def _unsafe_index(self: Any, indices: Any) -> Any:
-    if not any_on_host(self, indices):
-        return NotImplemented
-    return _aten._unsafe_index.Tensor(self, on_device(self, indices))
-
-
 def _index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     """Writes elements by tensors of the host, or by masks whose elements the values do not tell."""
-    sorts = accumulate or bool(algorithms() and values.numel() > 1)
     if any_on_host(self, indices):
-        if sorts and are_numbers(indices):
+        if accumulate and are_numbers(indices):
             return NotImplemented
-        if sorts:
+        if accumulate:
             return _aten.index_put_.default(self, as_numbers(indices), values, accumulate)
         if values.device != self.device and not values.dim():
             values = values.to(self.device)
         return _aten.index_put_.default(self, on_device(self, indices), values)
     masks, others = _by_masks(self, indices)
-    if not masks or sorts:
+    if not masks or accumulate:
         return NotImplemented
     on_host = values.device != self.device
     if masks + others == 1 and (on_host or tells_count(self, indices, values)):
@@ -203,51 +151,6 @@ def _index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -
     return _index_put_(copy, indices, values)
 
 
-def _masked_scatter_backward(grad: Any, mask: Any, sizes: Any) -> Any:
-    numel = prod(sizes)
-    selected = grad.masked_select(mask)
-    missing = numel - selected.numel()
-    if missing > 0:
-        rest = torch.zeros(missing, dtype=grad.dtype, device=grad.device)
-        selected = torch.cat([selected, rest])
-    return selected.view(sizes)
-
-
-def _all_close(
-    self: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-) -> Any:
-    """Compares tensors of two layouts, dtypes or shapes, or of integers or complex numbers."""
-    if are_alike(self, other) and not equal_nan:
-        return NotImplemented
-    return bool(torch.isclose(self, other, rtol, atol, equal_nan).all().item())
-
-
-def _steps_between(op: Any) -> Callable[..., Any]:
-    """Returns what reads the ends of ``linspace``, numbers in tensors of any device."""
-    name = op._schema.name.removeprefix("aten::")
-
-    def run(start: Any, end: Any, steps: int, *args: Any, **kwargs: Any) -> Any:
-        given = [
-            (at, one) for at, one in (("start", start), ("end", end)) if isinstance(one, Tensor)
-        ]
-        if any(one.dim() for _, one in given):
-            found = " and ".join(f"{at} with {one.dim()} dimension(s)" for at, one in given)
-            wanted = f"{name} only supports 0-dimensional start and end tensors"
-            raise RuntimeError(f"{wanted}, but got {found}.")
-        ends = [one.item() if isinstance(one, Tensor) else one for one in (start, end)]
-        return op(*ends, steps, *args, **kwargs)
-
-    return run
-
-
-def _is_set_to(self: Any, tensor: Any) -> bool:
-    """Returns True if both tensors have the same elements of the same storage."""
-    if self.untyped_storage()._cdata != tensor.untyped_storage()._cdata:
-        return False
-    places = [(one.storage_offset(), one.shape, one.stride()) for one in (self, tensor)]
-    return bool(places[0] == places[1])
-
-
 def _where(condition: Any, self: Any, other: Any) -> Any:
     """Chooses by a mask of bytes, which CUDA copies to one of booleans."""
     if condition.dtype is not torch.uint8:
@@ -255,45 +158,71 @@ def _where(condition: Any, self: Any, other: Any) -> Any:
     return torch.where(condition.to(torch.bool), self, other)
 
 
-def _group_norm(
-    x: Any, _weight: Any, _bias: Any, batch: Any, _c: Any, _elements: Any, groups: Any, _eps: Any
+def _is_in(
+    elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False
 ) -> Any:
-    """Returns the results for no elements, which launch no kernel, whatever the dtype."""
-    if x.numel() or x.dtype.is_floating_point:
+    """Returns which elements are among a few others: each is compared."""
+    if elements.numel() and test_elements.numel() >= int(10.0 * elements.numel() ** 0.145):
+        return NotImplemented  # all are sorted
+    out = torch.empty(elements.shape, dtype=torch.bool, device=elements.device)
+    if not elements.numel():
+        return out
+    out.fill_(invert)
+    row = test_elements.view([1] * elements.dim() + [test_elements.numel()])
+    compared = elements.unsqueeze(-1).ne(row) if invert else elements.unsqueeze(-1).eq(row)
+    found = compared.all(-1) if invert else compared.any(-1)
+    return out.copy_(found)
+
+
+def _grouped_mm(
+    self: Any, mat2: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None
+) -> Any:
+    """Multiplies groups: [M, K] or [G, M, K] by [K, N] or [G, K, N].
+
+    Hopper and Blackwell have one kernel for all groups of bfloat16, whose rule is in ``scratch``.
+    ``offs`` [G] are the ends of the groups along the dimension that one of the tensors lacks.
+    """
+    if has_kernel(self, mat2, out_dtype, torch.cuda.get_device_capability()[0]):
         return NotImplemented
-    return torch.empty_like(x), x.new_empty(batch, groups), x.new_empty(batch, groups)
+    out = _output(self, mat2, offs, out_dtype or self.dtype)
+    if self.dim() == mat2.dim() == 3:
+        return torch.bmm(self, mat2, out=out)
+    start = 0
+    for group, end in enumerate(offs.tolist()):
+        rows = slice(start, end)
+        if self.dim() == mat2.dim():
+            a, b, target = self[:, rows], mat2[rows], out[group]
+        elif self.dim() == 2:
+            a, b, target = self[rows], mat2[group], out[rows]
+        else:
+            a, b, target = self[group], mat2[:, rows], out[:, rows]
+        torch.mm(a, b, out=target)
+        start = end
+    return out
 
 
-#: The functions by operator. The fake mode calls them, so autograd knows one operator.
+def _output(a: Any, b: Any, offs: Any, dtype: torch.dtype) -> Any:
+    """Returns a new tensor whose rows start at multiples of 16 bytes."""
+    groups = {(2, 2): [len(offs) if offs is not None else 0], (3, 3): [a.shape[0]]}
+    shape = [*groups.get((a.dim(), b.dim()), []), a.shape[-2], b.shape[-1]]
+    step = _ALIGNMENT // dtype.itemsize
+    row = -(-shape[-1] // step) * step
+    stride = [shape[-2] * row, row, 1][-len(shape) :]
+    return a.new_empty_strided(shape, stride, dtype=dtype)
+
+
+#: The functions by operator.
 COMPOSED: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
     {
         _aten.multinomial.default: _multinomial,
         _aten.normal.Tensor_Tensor: _normal,
         _aten.normal.float_Tensor: _normal_around_number,
-        _aten.isin.Tensor_Tensor: is_in,
-        _aten.allclose.default: _all_close,
+        _aten.isin.Tensor_Tensor: _is_in,
         _aten.index.Tensor: _index,
-        _aten._unsafe_index.Tensor: _unsafe_index,
         _aten.index_put.default: _index_put,
         _aten.index_put_.default: _index_put_,
         _aten._index_put_impl_.default: _index_put_impl_,
-        _aten._unsafe_masked_index.default: _masked_index,
-        _aten._unsafe_masked_index_put_accumulate.default: _masked_put,
-        _aten._trilinear.default: trilinear,
-        _aten._grouped_mm.default: grouped_mm,
-        **WINDOWS,
-        _aten._pack_padded_sequence.default: pack_padded,
-        _aten.masked_scatter_backward.default: _masked_scatter_backward,
+        _aten._grouped_mm.default: _grouped_mm,
         _aten.where.self: _where,
-        _aten.is_set_to.default: _is_set_to,
-        **{
-            getattr(op, overload): _steps_between(op.default)
-            for op in (_aten.linspace, _aten.logspace)
-            for overload in ("Tensor_Tensor", "Tensor_Scalar", "Scalar_Tensor")
-        },
-        _aten.native_group_norm.default: _group_norm,
-        **GRIDS,
-        **INTO_TARGETS,
-        **SCATTERS,
     }
 )

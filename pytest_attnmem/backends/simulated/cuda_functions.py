@@ -7,26 +7,118 @@ names stand beside them, where a build without CUDA has something that only look
 from __future__ import annotations
 
 import os
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, Final, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 import torch
 
+from ...certified.certificate import newest_for, packaged
 from ...errors import CannotSimulate
-from . import cuda_build, one_device_calls
+from ...torch_releases import Version
 from .absent_calls import absent_calls
 from .attention import questions
-from .generators import DefaultGenerator, SimulatedGenerator
-from .memory_stats import MemoryStats
+from .generators import DefaultGenerator, RandomState, SimulatedGenerator
 from .program_errors import at
 from .pytorch_device.tensors import TensorMaker
-from .random_state import RandomState
 from .simulated_device import Device
 from .storages import DeviceStorage
-from .stream_graphs import StreamGraphs
-from .streams import Event, EventOf, Stream, StreamPools, stream_types
+from .streams import Event, EventOf, Stream, StreamGraphs, StreamPools, stream_types
+
+if TYPE_CHECKING:
+    from .simulated_device import Device
+
+
+class MemoryStats(OrderedDict[str, int]):
+    """The counters that are simulated, by PyTorch's names; others are refused, never 0."""
+
+    def __init__(self, device: Device, refused: Callable[[str], CannotSimulate]) -> None:
+        super().__init__()
+        self._refused = refused
+        statistics, peaks = device.statistics, device.peaks()
+        self["num_alloc_retries"] = statistics.alloc_retries
+        self["num_ooms"] = statistics.ooms
+        self["num_oom_rejections"] = statistics.oom_rejections
+        self["num_device_alloc"] = statistics.device_allocs
+        self["num_device_free"] = statistics.device_frees
+        for kind in ("requested", "allocated", "active", "reserved", "inactive_split"):
+            level = getattr(statistics, kind)
+            self[f"{kind}_bytes.all.current"] = level.current
+            self[f"{kind}_bytes.all.peak"] = peaks.get(kind, level.peak)
+
+    def __missing__(self, name: str) -> int:
+        raise self._refused(f"torch.cuda.memory_stats()[{name!r}]{at()} cannot be simulated")
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Returns a counter; the default would stand for one that is refused, so it is not used."""
+        return self[name]
+
+    def nested(self) -> dict[str, Any]:
+        """Returns what ``torch.cuda.memory_stats_as_nested_dict`` returns of these counters."""
+        found: dict[str, Any] = {}
+        for name, value in self.items():
+            *path, last = name.split(".")
+            inner = found
+            for part in path:
+                inner = inner.setdefault(part, {})
+            inner[last] = value
+        return found
+
+
+def _of_one_device() -> dict[tuple[Any, str], Any]:
+    """Returns the functions by owner and name."""
+
+    def scatter(
+        tensor: torch.Tensor, devices: Any, sizes: Any = None, dim: int = 0, streams: Any = None
+    ) -> tuple[torch.Tensor, ...]:
+        return tuple(tensor.to("cuda").chunk(1, dim))
+
+    ranges = SimpleNamespace(
+        rangePushA=lambda _: 0,
+        rangePop=lambda: 0,
+        rangeStartA=lambda _: 0,
+        rangeEnd=lambda _: None,
+        markA=lambda _: None,
+    )
+    return {(torch._C, "_scatter"): scatter, (torch.cuda.nvtx, "_nvtx"): ranges}
+
+
+class SimulatedVersion(str):
+    """A version of CUDA that this build does not have."""
+
+    __slots__ = ()
+
+
+def build_patches(version: Version) -> dict[tuple[Any, str], Any]:
+    """Returns the answers of that version of PyTorch, by owner and name.
+
+    One without rules answers as the newest that has them.
+    """
+    build = newest_for(version) or [*packaged()][-1]
+    cuda, cudnn = SimulatedVersion(build.cuda), _number(build.cudnn, (10_000, 100, 1))
+    return {
+        (torch.version, "cuda"): torch.version.cuda or cuda,
+        (torch.backends.cudnn, "is_available"): lambda: True,
+        (torch.backends.cudnn, "version"): lambda: cudnn,
+        (torch._C, "_cuda_getCompiledVersion"): lambda: _number(cuda, (1000, 10)),
+        (torch._C, "_cuda_isCurrentStreamCapturing"): lambda: False,
+        (torch.cuda.graphs, "is_current_stream_capturing"): lambda: False,
+        (torch._C, "_cuda_tunableop_is_enabled"): lambda: False,
+        **{(torch.cuda.profiler, name): _nothing for name in ("start", "stop")},
+    }
+
+
+def _number(version: str, places: tuple[int, ...]) -> int:
+    """Returns 92000 for ``9.20.0``, and 13020 for ``13.2``."""
+    parts = map(int, version.split("."))
+    return sum(part * place for part, place in zip(parts, places, strict=True))
+
+
+def _nothing() -> None:
+    """Does nothing: no profiler of a device runs."""
+
 
 _CUDA: Final = torch.device("cuda")
 #: Functions of ``torch.cuda`` whose Python code runs.
@@ -92,9 +184,9 @@ class CudaFunctions:
         functions = {**self._of_devices(), **self._of_memory(), **self._of_streams()}
         found: dict[tuple[Any, str], Any] = {
             **{key: call for key, call in absent.items() if key[1] not in _THERE},
-            **one_device_calls.patches(),
+            **_of_one_device(),
             **questions.patches(self._device.profile),
-            **cuda_build.patches(self._device.version),
+            **build_patches(self._device.version),
             **{(torch._C, f"_cuda_{name}"): function for name, function in functions.items()},
             **{(torch._C, f"_accelerator_{name}"): function
                for name, function in self._of_accelerator().items()},

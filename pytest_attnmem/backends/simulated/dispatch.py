@@ -13,11 +13,6 @@ def in_cpp(op: Any, *args: Any, **kwargs: Any) -> Any:
     return op._op_dk(torch._C.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
 
 
-def in_autograd(op: Any, *args: Any, **kwargs: Any) -> Any:
-    """Runs PyTorch's own code of autograd."""
-    return op._op_dk(torch._C.DispatchKey.Autograd, *args, **kwargs)
-
-
 def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
     """Returns the tensor that transforms of ``torch.func`` have wrapped."""
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):

@@ -5,9 +5,6 @@ Sources: AffineGridGenerator.cpp, GridSampler.cpp and GridSamplerUtils.h of aten
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from math import prod
-from types import MappingProxyType
 from typing import Any, Final
 
 import torch
@@ -17,32 +14,6 @@ from .dispatch import in_cpp
 _aten = torch.ops.aten
 _MOST_CHANNELS: Final = 1024
 _CUDNN_DTYPES: Final = (torch.float16, torch.float32, torch.float64)
-
-
-def _steps(like: Any, count: int, align_corners: bool) -> Any:
-    """Returns the places from -1 to 1."""
-    if count <= 1:
-        return like.new_zeros(())
-    places = torch.linspace(-1, 1, count, dtype=like.dtype, device=like.device)
-    return places if align_corners else places * (count - 1) / count
-
-
-def _places(like: Any, size: Sequence[int], align_corners: bool) -> Any:
-    """Returns the places of an output of ``size``, [N, C, (D,) H, W], as [N, places, axes + 1]."""
-    batch, _, *sides = size
-    places = like.new_empty((batch, *sides, len(sides) + 1))
-    for axis, side in enumerate(reversed(sides)):
-        steps = _steps(like, side, align_corners)
-        places.select(-1, axis).copy_(steps.view(-1, *[1] * axis))
-        del steps
-    places.select(-1, -1).fill_(1)
-    return places.view(batch, prod(sides), -1)
-
-
-def _grid(theta: Any, size: Sequence[int], align_corners: bool) -> Any:
-    """Returns the places of an output, mapped by ``theta``."""
-    mapped = _places(theta, size, align_corners).bmm(theta.transpose(1, 2))
-    return mapped.view(size[0], *size[2:], -1)
 
 
 def sampled(input: Any, grid: Any, interpolation: int, padding: int, align_corners: bool) -> Any:
@@ -73,9 +44,3 @@ def cudnn_samples(input: Any, grid: Any) -> Any:
 def cudnn_gradients(input: Any, grid: Any, _: Any) -> tuple[Any, Any]:
     """Returns gradients of cuDNN's shapes and layouts."""
     return input.new_empty(input.shape), grid.new_empty(grid.shape)
-
-
-#: The functions by operator.
-GRIDS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
-    {_aten.affine_grid_generator.default: _grid}
-)

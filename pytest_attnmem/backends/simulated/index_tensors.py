@@ -26,26 +26,6 @@ def expanded(indices: Any) -> list[Any]:
     return found
 
 
-def check_masks(tensor: Any, indices: Any) -> None:
-    """Checks that each mask has the sizes of the dimensions that it indexes.
-
-    Raises:
-        IndexError: one has others; PyTorch's error.
-    """
-    place = 0
-    for index in indices:
-        if index is None or index.dtype not in MASKS:
-            place += 1
-            continue
-        for dim, size in enumerate(index.shape):
-            if size != tensor.shape[place + dim]:
-                raise IndexError(
-                    f"The shape of the mask {[*index.shape]} at index {dim} does not match the"
-                    f" shape of the indexed tensor {[*tensor.shape]} at index {place + dim}"
-                )
-        place += index.dim()
-
-
 def tells_count(tensor: Any, indices: Any, values: Any) -> bool:
     """Returns True if the shape of ``values`` tells how many elements the only mask has."""
     dim, mask = next((dim, index) for dim, index in enumerate(indices) if index is not None)

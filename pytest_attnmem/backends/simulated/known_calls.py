@@ -11,11 +11,9 @@ import torch
 from ...values.notes import Layouts
 from ...values.repeated_note import RepeatedNote
 from .convolution.settings import cudnn_settings
-from .deterministic_ops import algorithms
 from .layout_rules import OF_STORAGES
 from .op_plan import AllocationPlan
 
-_warns = torch.is_deterministic_algorithms_warn_only_enabled
 #: Calls that are remembered; then all are forgotten, as a program that makes more sizes than these
 #: makes new ones.
 MOST: Final = 20_000
@@ -121,7 +119,7 @@ def key_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[Any,
     """Returns what tells a call from others; None for one that depends on more than it says."""
     if func in OF_STORAGES:
         return None
-    parts: list[Any] = [func, torch.get_default_dtype(), algorithms(), _warns(), cudnn_settings()]
+    parts: list[Any] = [func, torch.get_default_dtype(), cudnn_settings()]
     if not _describe(args, parts):
         return None
     if kwargs:

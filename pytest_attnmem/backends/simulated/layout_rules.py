@@ -45,10 +45,6 @@ def _loss(x: Any, target: Any, reduction: int = 1, *_: Any) -> Any:
     return reduced_in_place(_aten.add.Tensor(x, target), reduction)
 
 
-def _loss_like_input(x: Any, _target: Any, reduction: int = 1) -> Any:
-    return reduced_in_place(torch.empty_like(x), reduction)
-
-
 def reduced_in_place(losses: Any, reduction: int) -> Any:
     """Returns the result of a loss whose mean or sum keeps the storage of all losses."""
     if not reduction:
@@ -79,22 +75,6 @@ def _scattered(x: Any, *_: Any, **__: Any) -> Any:
         return _aten.clone.default(x)
     whole = x.new_empty(x.untyped_storage().nbytes() // x.itemsize)
     return whole.as_strided(x.size(), x.stride(), x.storage_offset())
-
-
-def _strided_scattered(
-    x: Any, _src: Any, size: list[int], stride: list[int], offset: int | None = None
-) -> Any:
-    """Returns the same, after the check that a view of ``meta`` leaves out."""
-    offset = x.storage_offset() if offset is None else offset
-    last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
-    needed, held = (last + 1) * x.itemsize, x.untyped_storage().nbytes()
-    if 0 not in size and needed > held:
-        raise RuntimeError(
-            f"setStorage: sizes {[*size]}, strides {[*stride]}, storage offset {offset}, and"
-            f" itemsize {x.itemsize} requiring a storage size of {needed} are out of bounds for"
-            f" storage of size {held}"
-        )
-    return _scattered(x)
 
 
 def _overlaps(x: Any) -> bool:
@@ -131,12 +111,10 @@ LOOPS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten.huber_loss.default: _huber_loss,
         _aten.mse_loss.default: _loss,
         _aten.smooth_l1_loss.default: _loss,
-        _aten.soft_margin_loss.default: _loss_like_input,
         _aten.elu_backward.default: _elu_backward,
         _aten.log_sigmoid_forward.default: _log_sigmoid,
         _aten.rrelu_with_noise.default: _random_slopes,
         _aten.rrelu_with_noise_backward.default: _random_slopes_backward,
         **dict.fromkeys(OF_STORAGES, _scattered),
-        _aten.as_strided_scatter.default: _strided_scattered,
     }
 )

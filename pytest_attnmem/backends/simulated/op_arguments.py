@@ -27,3 +27,9 @@ def argument(call: OpCall, name: str) -> Any:
             passed = position < len(call.args) and not expected.kwarg_only
             return call.args[position] if passed else expected.default_value
     return None
+
+
+def writes_into_targets(op: str) -> bool:
+    """Returns True for an operator that is given tensors for its results, ``out=``."""
+    operator = overload(op)
+    return operator is not None and any(one.is_out for one in operator._schema.arguments)

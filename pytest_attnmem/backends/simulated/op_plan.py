@@ -26,7 +26,6 @@ class OpCall:
     version: Version  # of PyTorch, whose rules hold
     #: Returns the bytes of the workspace that cuDNN plans for a question, or why they are unknown.
     cudnn_workspace: CudnnWorkspace | None = None
-    fills: bool = False  # such algorithms fill new memory
     resized: bool = False  # a target, ``out=``, has got other memory
 
 

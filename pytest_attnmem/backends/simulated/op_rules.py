@@ -18,10 +18,9 @@ import torch
 
 from ..certification.installed import refusal
 from . import attention, convolution, scratch
-from .deterministic_ops import deterministic_plan
+from .op_arguments import writes_into_targets
 from .op_plan import AllocationPlan, OpCall, Output, Rule, Unplanned
 from .scratch.pointwise import rule_by_kind
-from .target_rules import into_targets, targets_of
 
 
 class FoundRule(NamedTuple):
@@ -35,8 +34,7 @@ class FoundRule(NamedTuple):
 def plan_by_rules(call: OpCall) -> AllocationPlan | None:
     """Returns what a call allocates and frees on CUDA by its rule; None if no rule knows."""
     rule = _rule_of(call)
-    found = into_targets(call, _rule_of) if rule is None else rule(call)
-    return found if found is None or not call.deterministic else deterministic_plan(call, found)
+    return None if rule is None else rule(call)
 
 
 def plan(call: OpCall) -> AllocationPlan | None:
@@ -92,7 +90,7 @@ RULES: Final = collect(
 
 def _rule_of(call: OpCall) -> Rule | None:
     packet = call.op.rpartition(".")[0]
-    for name in (call.op,) if targets_of(call.op) else (call.op, packet):
+    for name in (call.op,) if writes_into_targets(call.op) else (call.op, packet):
         found = RULES.get(name)
         if found is not None:
             return found.rule if found.takes_complex or not _is_complex(call) else None

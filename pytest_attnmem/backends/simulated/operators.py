@@ -18,9 +18,6 @@ from ...values.compute import compute
 from ...values.notes import Layouts
 from ...values.repeated_note import RepeatedNote, repeated_note
 from ...values.tape import Tape
-from .call_checks import CallChecks
-from .deterministic_ops import FILLING, algorithms, filled_through
-from .error_texts import ERRORS, own_error
 from .known_calls import KnownCall, KnownCalls, MadeTensor, key_of
 from .op_plan import AllocationPlan, OpCall, Output, Planner
 from .pytorch_device.tensors import TensorMaker, nbytes_of, place, view
@@ -37,8 +34,8 @@ _BY_COLUMNS: Final = frozenset({_aten.nonzero.default})
 _SIZED_BY_VALUES: Final = torch.Tag.dynamic_output_shape
 _TOLD_BY_VALUES: Final = torch.Tag.data_dependent_output
 _BY_VALUES: Final = frozenset({_SIZED_BY_VALUES, _TOLD_BY_VALUES})
-
-
+_is_deterministic = torch._C._get_deterministic_algorithms
+_DETERMINISTIC: Final = "deterministic algorithms on simulated; use null"
 #: The error of PyTorch (``_lazy_init`` of torch/cuda/__init__.py).
 _FORKED: Final = (
     "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use"
@@ -97,7 +94,6 @@ class Operators:
     def __init__(self, maker: TensorMaker) -> None:
         self.maker = maker
         self.current: Running
-        self._checks = CallChecks()
         self.attentions = 0
         """The calls of attention that are being composed of other operators."""
         self.is_forked = False
@@ -110,6 +106,8 @@ class Operators:
         if self.is_forked:
             raise RuntimeError(_FORKED)
         running = self.current
+        if _is_deterministic():
+            running.explain_unknown(_DETERMINISTIC)
         key = key_of(func, args, kwargs)
         known = None if key is None else running.calls.find(key)
         if known is None:
@@ -167,7 +165,6 @@ class Operators:
                 f"the simulated backend has one device, 'cuda', not '{on}'; use another backend"
             )
         given, args = args, _with_tensors(func, args)
-        known_to_run = self._checks.of(func)(args, kwargs, running.refuse)
         twins = Twins(self.maker, func)
         shown = self._result_without_data(running, twins, func, args, kwargs)
         resized = list(twins.changed())
@@ -188,7 +185,7 @@ class Operators:
         out = twins.replaced(shown, iter(tensors))
         tape.end(call, out)
         same = key is not None and given is args and found is not None and not resized
-        if not same or not known_to_run or any(twin.storage_offset() for twin in fresh):
+        if not same or any(twin.storage_offset() for twin in fresh):
             return out
         if not _BY_VALUES.isdisjoint(func.tags):
             return out
@@ -224,8 +221,6 @@ class Operators:
             out = kernel(*given, **named)
         except NotImplementedError:
             out = NotImplemented  # an error kept in a variable would hold the program's frames
-        except ERRORS as error:  # of a rule in Python, in other words than those of a kernel
-            raise own_error(error, func, args, kwargs) from None
         if out is NotImplemented:
             raise running.refuse(f"{func} cannot be simulated: PyTorch has no rule of its shapes")
         target = kwargs.get("out")
@@ -260,11 +255,10 @@ class Operators:
         made: Sequence[MadeTensor],
         resized: bool,
     ) -> AllocationPlan | None:
-        kind = algorithms()
         ghosts = tuple(self.maker.ghost(one.shape, one.stride, one.dtype) for one in made)
         call = OpCall(
-            str(func), args, kwargs, ghosts, running.profile, kind > 0, running.version,
-            running.workspace_of_cudnn, kind == FILLING, resized,
+            str(func), args, kwargs, ghosts, running.profile, False, running.version,
+            running.workspace_of_cudnn, resized,
         )  # fmt: skip
         found = running.plan(call)
         if found is None:
@@ -295,8 +289,6 @@ class Operators:
             return False
         storage = running.new_storage(needed, tuple(shape), tensor.dtype)
         running.resize(func, storage, needed)
-        if not stored and algorithms() == FILLING:  # else the old memory took more
-            running.allocate(func, filled_through(tensor.element_size()), ())
         whole = self.maker.make(storage, (needed,), (1,), torch.uint8)
         place(tensor, whole.untyped_storage(), offset, shape, stride)
         return True

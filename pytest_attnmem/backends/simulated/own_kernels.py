@@ -15,8 +15,7 @@ from .attention import questions
 from .attention.sdpa import scaled_dot_product_attention
 from .batch_norm import batch_norm, mapped_batch_norm
 from .composed_ops import COMPOSED
-from .data_sized_outputs import INTO_TARGETS
-from .dispatch import in_autograd, in_cpp
+from .dispatch import in_cpp
 from .fast_encoder import encoder_layer, multi_head_attention
 from .grids import sampled
 from .op_rules import RULES
@@ -24,7 +23,6 @@ from .operators import Operators
 from .pytorch_device.kernels import Run, below
 from .recurrent_ops import BY_CUDNN, is_for_cudnn
 from .storages import DeviceStorage
-from .windows import WINDOWS
 
 _aten = torch.ops.aten
 #: The recurrent networks of RNN.cpp.
@@ -37,8 +35,6 @@ _META: Final = torch._C.DispatchKey.Meta
 _CPU: Final = torch._C.DispatchKey.CPU
 _ATTENTION: Final = _aten.scaled_dot_product_attention.default
 
-#: Operators that C++ code composes on the device as it does on a CUDA device.
-_IN_CPP: Final = (*WINDOWS, _aten.is_set_to.default)
 #: The kernels that are the same on all devices.
 _EXPLICIT: Final = ("CompositeExplicitAutograd", "CompositeExplicitAutogradNonFunctional")
 #: Operators whose parts matter: a copy may come from the host, and some results are views.
@@ -46,6 +42,7 @@ _BY_PARTS: Final = frozenset(
     {
         *(_aten._to_copy.default, _aten.copy.default, _aten._unsafe_view.default),
         *(_aten.unsafe_split.Tensor, _aten.unsafe_split_with_sizes.default),
+        _aten._unsafe_index.Tensor,
     }
 )
 #: Views that the file of PyTorch's functions does not call so, or that have one kernel for all.
@@ -55,8 +52,6 @@ _PLACING: Final = (
     *(_aten.set_.source_Storage_storage_offset, _aten.set_.source_Storage),
     _aten.set_.source_Tensor,
 )
-#: Operators that put a result of a size that values tell into an empty target.
-_MADE: Final = (_aten.nonzero.out, _aten.masked_select.out)
 #: Operators that make a nested tensor of the strided layout. Autograd asks one for its sizes where
 #: an error ends the process (torch/csrc/autograd/input_metadata.cpp), so that none may be made.
 _NESTING: Final = (
@@ -70,9 +65,7 @@ def own_kernels(operators: Operators) -> Mapping[Any, Run]:
     run = operators.run
     return {
         **{op: partial(run, op) for op in planned_whole()},
-        **{op: _composed(op, run, function) for op, function in COMPOSED.items()
-           if op not in _IN_CPP and op.namespace == "aten"},
-        **{op: partial(_made_in, operators, op) for op in _MADE},
+        **{op: _composed(op, run, function) for op, function in COMPOSED.items()},
         **{op: below(op, _META) for op in _VIEWS},
         **{op: below(op, _CPU) for op in _PLACING},
         **{op: partial(operators.refuse_layout, "nested", op) for op in _NESTING},
@@ -87,12 +80,11 @@ def own_kernels(operators: Operators) -> Mapping[Any, Run]:
             op: partial(run, op)
             for op in (
                 *(_aten.convolution.default, _aten.convolution_backward.default),
-                _aten.mode.values,  # C++ code chooses its kernel without the dispatcher
+                # C++ code chooses the kernels of these by the device, without the dispatcher.
+                _aten.ldexp.Tensor,
+                *(_aten.mode.values, _aten.kaiser_window.default),
+                *(_aten.kaiser_window.periodic, _aten.kaiser_window.beta),
             )
-        },
-        **{
-            getattr(_aten.kaiser_window, overload): _kaiser_window
-            for overload in ("default", "periodic", "beta")
         },
         _aten.copy_.default: partial(_copy, operators),
         _aten._local_scalar_dense.default: partial(_number, operators),
@@ -182,20 +174,6 @@ def _needs_gradient(tensor: torch.Tensor) -> bool:
     return tensor.requires_grad
 
 
-def unknown_gradients(operators: Operators) -> Mapping[Any, Run]:
-    """Returns autograd's kernels of operators whose backward frees its steps in another order."""
-    return {
-        op: partial(_without_gradients, operators, op)
-        for op in (_aten.linalg_lu_factor_ex.default,)
-    }
-
-
-def _without_gradients(operators: Operators, op: Any, *args: Any, **kwargs: Any) -> Any:
-    if torch.is_grad_enabled() and args[0].requires_grad and args[0].numel():
-        operators.current.mark_unknown(f"the backward of {op}")
-    return in_autograd(op, *args, **kwargs)
-
-
 def _network(operators: Operators, op: Any, x: Any, *rest: Any) -> Any:
     """Runs a recurrent network by PyTorch's own cells, though cuDNN would on a device."""
     if is_for_cudnn(x):
@@ -225,15 +203,6 @@ def _composed(op: Any, run: Run, function: Callable[..., Any]) -> Run:
         return run(op, *args, **kwargs) if out is NotImplemented else out
 
     return kernel
-
-
-def _made_in(operators: Operators, op: Any, *args: Any, out: Any) -> Any:
-    """Returns the target with the result, if it has no memory that the kernel may resize or not."""
-    if operators.maker.is_here(out) and operators.maker.stored_in(out) is not None:
-        raise operators.current.refuse(
-            f"{op} into an out= that has memory cannot be simulated; give it an empty tensor"
-        )
-    return INTO_TARGETS[op](*args, out=out)
 
 
 def _copy(operators: Operators, to: Any, source: Any, non_blocking: bool = False) -> Any:
@@ -279,20 +248,3 @@ def _is_set_to(one: torch.Tensor, other: torch.Tensor) -> bool:
     if places[0] != places[1]:
         return False
     return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
-
-
-def _kaiser_window(
-    length: int, periodic: bool = True, beta: float = 12.0, **options: Any
-) -> torch.Tensor:
-    """Returns a window as C++ code makes it, whose kernel is chosen without the dispatcher."""
-    dtype = options.get("dtype") or torch.get_default_dtype()
-    options["dtype"] = dtype
-    if length < 2:
-        return torch.ones(length, **options)
-    whole = length + periodic
-    steps = torch.arange(whole, **options)
-    window = torch.empty(whole, **options)
-    made = torch.kaiser_window(whole, periodic=False, beta=beta, dtype=dtype, device="cpu")
-    window.copy_(made)
-    del steps
-    return window.narrow(0, 0, length) if periodic else window

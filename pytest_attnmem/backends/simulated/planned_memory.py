@@ -4,16 +4,74 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final, Protocol
 
 import torch
 
 from ...allocator import AllocationError
+from ...profiles import DeviceProfile
+from ...torch_releases import Version
 from .allocation_lines import AllocatedStorage, Line, scratch_held, workspace_held
-from .device_memory import Memory
 from .op_plan import AllocationPlan, Free, Output, Temporary, Unplanned, Workspace
-from .simulated_device import BACKWARD, MAIN, DeviceBlock
-from .unknown_scratch import UnknownScratch
+from .simulated_device import BACKWARD, MAIN, DescribeHeld, DescribeWorkspace, DeviceBlock
+
+
+class Memory(Protocol):
+    """The memory in which storages are allocated; see ``simulated_device.Device``."""
+
+    profile: DeviceProfile
+    version: Version
+
+    def allocate(self, nbytes: int, describe: DescribeHeld) -> DeviceBlock | None:
+        """Allocates memory."""
+
+    def add_older(self, nbytes: int) -> DeviceBlock | None:
+        """Allocates memory for a tensor from before the window, whose free lowers the level."""
+
+    def add_input(self, nbytes: int) -> DeviceBlock | None:
+        """Allocates memory for an input: no window counts its allocation, or its free."""
+
+    def free(self, block: DeviceBlock) -> None:
+        """Frees a block."""
+
+    def record_stream(self, block: DeviceBlock, stream: int) -> None:
+        """Keeps a block from reuse until another stream is done with it."""
+
+    def use_workspace(self, library: str, thread: str, describe: DescribeWorkspace) -> str | None:
+        """Gives a workspace to a thread's handle of a library for one call."""
+
+
+_SHOWN: Final = 20
+
+
+class UnknownScratch:
+    """The operators without a model, and the first reason why a model knows no size."""
+
+    def __init__(self) -> None:
+        self._ops: dict[str, bool] = {}  # in the order of their first calls
+        self._reason = ""
+
+    def mark(self, op: str) -> None:
+        """Records an operator whose scratch no model knows."""
+        self._ops[op] = True
+
+    def explain(self, reason: str) -> None:
+        """Records why the scratch of a call is unknown whose operator has a model."""
+        self._reason = self._reason or reason
+
+    def clear(self) -> None:
+        """Begins a window."""
+        self._ops.clear()
+        self._reason = ""
+
+    @property
+    def problem(self) -> str | None:
+        """Returns why the numbers may be wrong."""
+        ops = [*self._ops]
+        if ops:
+            more = f" and {len(ops) - _SHOWN} more" if len(ops) > _SHOWN else ""
+            return f"no model of {', '.join(ops[:_SHOWN])}{more}; use backend='null' or 'cuda'"
+        return self._reason or None
 
 
 class PlannedMemory:

@@ -5,30 +5,62 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
 import torch
+from torch._C import _functorch
 
 from ...errors import BackendUnavailable
 from ...measurement.values_limit import VALUES_LIMIT, parse_values_limit
 from ...values.tape import Tape
-from .collective_kernels import collective_kernels
+from .collectives import collective_kernels
 from .operators import Operators
-from .own_kernels import (
-    composites,
-    decomposed_under_vmap,
-    own_kernels,
-    under_vmap,
-    unknown_gradients,
-)
-from .pinned_memory import PinnedMemory
+from .own_kernels import composites, decomposed_under_vmap, own_kernels, under_vmap
 from .pytorch_device.accelerator import make_cuda_accelerator, works_in_child
 from .pytorch_device.kernels import register, register_collectives
 from .pytorch_device.tensors import CUDA, DeviceKey, TensorMaker
 from .storages import ValuesOfStorages
+
+
+class PinnedMemory:
+    """The storages of the host that a program asked to be pinned."""
+
+    def __init__(self) -> None:
+        self._storages = weakref.WeakValueDictionary[int, torch.UntypedStorage]()
+
+    def patches(self) -> dict[tuple[Any, str], Any]:
+        """Returns the methods of tensors, by owner and name."""
+
+        def pin_memory(tensor: torch.Tensor, device: Any = None) -> torch.Tensor:
+            if not tensor.is_cpu:
+                kind = tensor.type()
+                raise RuntimeError(f"cannot pin '{kind}' only dense CPU tensors can be pinned")
+            if is_pinned(tensor):
+                return tensor
+            made = tensor.clone()
+            storage = _storage_of(made)
+            if storage.nbytes():
+                self._storages[storage._cdata] = storage
+            return made
+
+        def is_pinned(tensor: torch.Tensor, device: Any = None) -> bool:
+            return tensor.is_cpu and _storage_of(tensor)._cdata in self._storages
+
+        return {
+            (torch.Tensor, "pin_memory"): pin_memory,
+            (torch.Tensor, "is_pinned"): is_pinned,
+        }
+
+
+def _storage_of(tensor: torch.Tensor) -> torch.UntypedStorage:
+    """Returns the storage of a tensor, or of the one that transforms have wrapped."""
+    while _functorch.is_functorch_wrapped_tensor(tensor):
+        tensor = _functorch.get_unwrapped(tensor)
+    return tensor.untyped_storage()
 
 
 class ProcessDevice:
@@ -51,7 +83,6 @@ class ProcessDevice:
                 own_kernels(self.operators),
                 composites(self.operators),
                 {
-                    f"Autograd{key.dispatch}": unknown_gradients(self.operators),
                     "FuncTorchBatched": under_vmap(self.operators),
                     "FuncTorchVmapMode": decomposed_under_vmap(self.operators),
                 },

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import torch
 
-from .unknown_scratch import UnknownScratch
+from .planned_memory import UnknownScratch
 
 #: The dtypes that cuDNN takes; bfloat16 only of some devices and versions.
 _CUDNN_DTYPES: Final = (torch.float32, torch.float64, torch.float16, torch.bfloat16)

@@ -18,14 +18,56 @@ from torch.utils._mode_utils import no_dispatch
 
 from ...values.notes import leaves
 from .index_tensors import MASKS
-from .list_layouts import of_lists, operand, restrided
 from .scratch.strides import (
     NUMBER,
     Operand,
     contiguous_strides,
+    dense_without_overlap,
     kept_strides,
     result_strides,
 )
+
+
+def operand(tensor: torch.Tensor) -> Operand:
+    """Returns a tensor's shape and strides."""
+    return Operand(tensor.shape, tensor.stride())
+
+
+def of_lists(args: Sequence[Any], out: Any) -> Any:
+    """Returns the results of an operator over lists of tensors.
+
+    Where the tensors of each place have one layout, one kernel makes all results, which are like
+    those of the first list; else each place has an operator of its own (ForeachUtils.h).
+    """
+    lists = [value for value in args if isinstance(value, (list, tuple))]
+    lists = [value for value in lists if value and isinstance(value[0], torch.Tensor)]
+    if not isinstance(out, list) or any(len(value) != len(out) for value in lists):
+        return out
+    places = [[operand(tensor) for tensor in place] for place in zip(*lists, strict=True)]
+    if any(one.shape != operands[0].shape for one, operands in zip(out, places, strict=True)):
+        return out  # norms, say
+    alike = all(map(_are_alike, places))
+    return [
+        restrided(one, kept_strides(*operands[0]) if alike else result_strides(one.shape, operands))
+        for one, operands in zip(out, places, strict=True)
+    ]
+
+
+def _are_alike(operands: Sequence[Operand]) -> bool:
+    """Returns True for tensors without gaps whose strides differ at most where they are free."""
+    steps = [
+        [step for size, step in zip(*operand, strict=True) if size != 1] for operand in operands
+    ]
+    same = len({operand.shape for operand in operands}) == 1 and len({*map(tuple, steps)}) == 1
+    return same and all(dense_without_overlap(*operand) for operand in operands)
+
+
+def restrided(out: Any, strides: tuple[int, ...] | None) -> Any:
+    """Returns a result without data with other strides."""
+    if strides is None or strides == out.stride() or out.is_conj() or out.is_neg():
+        return out
+    return torch.empty_strided(out.shape, strides, dtype=out.dtype, device="meta")
+
 
 _aten = torch.ops.aten
 
@@ -58,23 +100,8 @@ def _second_leads(func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape:
     return result_strides(shape, [second, first, *others])
 
 
-def _of_first(_func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape:
-    return result_strides(shape, [operand(args[0])])
-
-
 def _like_second(_func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape:
     return kept_strides(shape, args[1].stride())
-
-
-def _times_power(_func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape:
-    """Returns the strides of ``x * 2**other``; the power is contiguous.
-
-    One kernel does both if the exponent is an integer.
-    """
-    power = args[1].shape
-    if not args[1].dtype.is_floating_point and args[0].shape == shape:
-        return kept_strides(shape, args[0].stride())
-    return result_strides(shape, [operand(args[0]), Operand(power, contiguous_strides(power))])
 
 
 def _of_indexed(_func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape | None:
@@ -111,17 +138,6 @@ def _suggested(_func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape:
     """Returns the strides of an image in the format that the first tensor's strides suggest."""
     layout = suggest_memory_format(args[0])
     return torch.empty(shape, device="meta", memory_format=layout).stride()
-
-
-def _rotated(_func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape:
-    tensor, turns = args[0], args[1] if len(args) > 1 else 1
-    first, second = args[2] if len(args) > 2 else (0, 1)
-    if turns % 4 == 0:
-        return contiguous_strides(shape)
-    strides = [*kept_strides(tensor.shape, tensor.stride())]
-    if turns % 2:
-        strides[first], strides[second] = strides[second], strides[first]
-    return tuple(strides)
 
 
 def _contiguous(_func: Any, _args: tuple[Any, ...], shape: _Shape) -> _Shape:
@@ -166,10 +182,7 @@ _RULES: Final[Mapping[Any, _Rule]] = MappingProxyType(
             ),
             _second_leads,
         ),
-        _aten.soft_margin_loss.default: _of_first,
-        _aten.ldexp.Tensor: _times_power,
         _aten.binary_cross_entropy_with_logits.default: _like_second,
-        _aten.rot90.default: _rotated,
         _aten.angle.default: _angle,
         **dict.fromkeys(_overloads(_aten.index_fill), _of_copy),
         **dict.fromkeys((_aten.index.Tensor, _aten._unsafe_index.Tensor), _of_indexed),

@@ -15,13 +15,61 @@ from typing import Any, Final
 import torch
 from torch._prims_common import suggest_memory_format
 
-from . import recurrent_shapes
 from .convolution import shapes as convolution
 from .grids import cudnn_gradients, cudnn_samples
 from .layout_rules import LOOPS, reduced_in_place
 from .scratch.strides import dense_without_overlap
 
 _aten = torch.ops.aten
+
+
+def _lstm_cell(
+    input_gates: torch.Tensor, _hidden: torch.Tensor, cx: torch.Tensor, *_: object
+) -> tuple[torch.Tensor, ...]:
+    """Returns the state [B, H], the cell [B, H] and the four gates [B, 4H]."""
+    return _plain(cx), _plain(cx), _plain(input_gates)
+
+
+def _lstm_cell_backward(
+    _grad_hy: object, _grad_cy: object, cx: torch.Tensor, _cy: object, gates: torch.Tensor,
+    has_bias: bool,
+) -> tuple[torch.Tensor | None, ...]:  # fmt: skip
+    """Returns the gradients of the gates [B, 4H], the cell [B, H] and the bias [4H]."""
+    return _plain(gates), _plain(cx), gates.new_empty(gates.shape[1]) if has_bias else None
+
+
+def _gru_cell(
+    _input: torch.Tensor, _hidden: torch.Tensor, hx: torch.Tensor, *_: object
+) -> tuple[torch.Tensor, ...]:
+    """Returns the state [B, H] and the gates [B, 5H]."""
+    return _plain(hx), hx.new_empty(hx.shape[0], hx.shape[1] * 5)
+
+
+def _gru_cell_backward(
+    grad_hy: torch.Tensor, gates: torch.Tensor, has_bias: bool
+) -> tuple[torch.Tensor | None, ...]:
+    """Returns the gradients of both gates [B, 3H], the state [B, H] and the biases [3H]."""
+    batch, width = gates.shape[0], gates.shape[1] // 5 * 3
+    of_gates = (gates.new_empty(batch, width), gates.new_empty(batch, width))
+    biases = (gates.new_empty(width) if has_bias else None for _ in of_gates)
+    return (*of_gates, _plain(grad_hy), *biases)
+
+
+def _plain(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(tensor, memory_format=torch.contiguous_format)
+
+
+#: The kernels for ``meta`` by operator.
+CELLS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
+    {
+        _aten._thnn_fused_lstm_cell.default: _lstm_cell,
+        _aten._thnn_fused_lstm_cell_backward_impl.default: _lstm_cell_backward,
+        _aten._thnn_fused_gru_cell.default: _gru_cell,
+        _aten._thnn_fused_gru_cell_backward.default: _gru_cell_backward,
+    }
+)
+
+
 _CHANNELS_LAST: Final = MappingProxyType({4: torch.channels_last, 5: torch.channels_last_3d})
 
 
@@ -68,28 +116,6 @@ def _efficient_backward(
     """Returns contiguous gradients; PyTorch's rule has other arguments than its operator."""
     of_bias = torch.empty_like(bias) if bias is not None and rest[-1] else None
     return *map(_contiguous, (query, key, value)), of_bias
-
-
-def _factored(x: Any) -> tuple[Any, Any]:
-    """Returns the factors [..., m, n], column by column, and their scales (``geqrf``)."""
-    rows, columns = x.shape[-2:]
-    factors = x.new_empty((*x.shape[:-2], columns, rows)).mT
-    return factors, x.new_empty((*x.shape[:-2], min(rows, columns)))
-
-
-def _most_frequent(x: Any, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
-    """Returns the values and places of ``mode``; PyTorch's rule calls it nondeterministic."""
-    shape = list(x.shape)
-    if shape:
-        shape[dim : dim % len(shape) + 1] = [1] * keepdim
-    return x.new_empty(shape), x.new_empty(shape, dtype=torch.int64)
-
-
-def _most_frequent_into(
-    x: Any, dim: int = -1, keepdim: bool = False, *, values: Any, indices: Any
-) -> tuple[Any, Any]:
-    shape = _most_frequent(x, dim, keepdim)[0].shape
-    return values.resize_(shape), indices.resize_(shape)
 
 
 def _written(*_: Any, **__: Any) -> None:
@@ -183,8 +209,8 @@ LAYOUTS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         **dict.fromkeys(
             (
                 *(_aten.poisson.default, _aten.binomial.default, _aten._dirichlet_grad.default),
-                *(_aten._standard_gamma.default, _aten._standard_gamma_grad.default),
                 _aten._sample_dirichlet.default,
+                *(_aten._standard_gamma.default, _aten._standard_gamma_grad.default),
             ),
             lambda x, *_, **__: _contiguous(x),
         ),
@@ -198,17 +224,14 @@ LAYOUTS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
 #: The kernels by operator; the first argument of most is a gradient, the second the input.
 SHAPES: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
     {
-        _aten.geqrf.default: _factored,
-        _aten.mode.default: _most_frequent,
-        _aten.mode.values: _most_frequent_into,
         **{
             getattr(_aten, f"_fused_{name}_").tensor_lr: _written
             for name in ("adam", "adamw", "sgd", "adagrad")
         },
         _aten._fused_sgd_.default: _written,
         _aten._fused_adagrad_.default: _written,
-        _aten._cummax_helper.default: _written,
-        _aten._cummin_helper.default: _written,
+        **dict.fromkeys((_aten._cummax_helper.default, _aten._cummin_helper.default), _written),
+        _aten.addbmm_.default: lambda x, *_, **__: x,
         _aten._logcumsumexp.out: lambda x, _, *, out: out.resize_(x.shape),
         _aten.nonzero_static.default: _places,
         _aten.glu_jvp.default: lambda glu, *_: torch.empty_like(glu),
@@ -217,12 +240,14 @@ SHAPES: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten.cudnn_grid_sampler.default: cudnn_samples,
         _aten.cudnn_grid_sampler_backward.default: cudnn_gradients,
         **LAYOUTS,
-        **recurrent_shapes.CELLS,
+        **CELLS,
         **dict.fromkeys(
             (
-                _aten.multi_margin_loss_backward.default,
+                *(
+                    _aten.multi_margin_loss_backward.default,
+                    _aten.fractional_max_pool3d_backward.default,
+                ),
                 _aten.multilabel_margin_loss_backward.default,
-                _aten.fractional_max_pool3d_backward.default,
                 _aten._ctc_loss_backward.default,
                 _aten._ctc_loss_backward.Tensor,
             ),

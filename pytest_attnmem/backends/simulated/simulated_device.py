@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...allocator import AllocationError, AllocatorSettings, CachingAllocator, Statistics
 from ...measurement.held import Held
@@ -18,8 +18,30 @@ from ...profiles import DeviceProfile
 from ...torch_releases import Version
 from ...units import format_size
 from ..tracing.live_tensors import LiveTensors, Watch
-from .allocator_work import AllocatorWork
 from .workspaces import CUBLAS, CUBLASLT, Workspaces
+
+
+class AllocatorWork:
+    """A context for each call of the allocator.
+
+    A collection may begin in the middle of it, outside windows or where a program enables it, and
+    free tensors. Their blocks wait for its end.
+    """
+
+    def __init__(self, free: Callable[[Any], None]) -> None:
+        self.running = False
+        self.waiting: list[Any] = []
+        """The blocks to free at the end."""
+        self._free = free
+
+    def __enter__(self) -> None:
+        self.running = True
+
+    def __exit__(self, *_: object) -> None:
+        self.running = False
+        while self.waiting:
+            self._free(self.waiting.pop(0))
+
 
 #: Describes an allocation. Called only when a report reads it, because the text is slow to make.
 DescribeHeld = Callable[[], Held]

@@ -56,23 +56,6 @@ def run(backends):
 
 
 @pytest.fixture
-def raises_as_on_cpu(run):
-    """Returns a function that checks the type and the text of the error of a call."""
-
-    def check(call):
-        def raised(device):
-            with torch.device(device), pytest.raises(Exception) as error:  # noqa: PT011
-                call()
-            return error.type, str(error.value)
-
-        wanted, found = raised("cpu"), []
-        run(lambda: found.append(raised("cuda")))
-        assert found == [wanted]
-
-    return check
-
-
-@pytest.fixture
 def same_as_on_cpu(run):
     """Returns a function that checks the results of a program, which gets the device's name."""
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from pytest_attnmem.backends.simulated.cuda_build import patches
+from pytest_attnmem.backends.simulated.cuda_functions import build_patches
 from pytest_attnmem.measurement.environment import describe
 from pytest_attnmem.torch_releases import KNOWN, minor_version
 
@@ -17,7 +17,7 @@ ANSWERS = {
 def test_each_version_answers_as_its_build_does():
     assert ANSWERS.keys() == {*KNOWN}
     for version, answers in ANSWERS.items():
-        found = patches(version)
+        found = build_patches(version)
         cudnn = torch.backends.cudnn
         cuda = found[torch.version, "cuda"]
         assert answers == (
@@ -29,7 +29,7 @@ def test_each_version_answers_as_its_build_does():
 
 
 def test_a_version_without_rules_answers_as_the_newest():
-    assert patches((9, 9))[torch.backends.cudnn, "version"]() == ANSWERS[KNOWN[-1]][2]
+    assert build_patches((9, 9))[torch.backends.cudnn, "version"]() == ANSWERS[KNOWN[-1]][2]
 
 
 def test_a_program_finds_a_build_for_cuda(run):

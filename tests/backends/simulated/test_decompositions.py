@@ -6,7 +6,6 @@ from torch import linalg
 
 from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
-from pytest_attnmem.torch_releases import minor_version
 
 UNIT = torch.eye(3)
 
@@ -52,46 +51,4 @@ def test_only_a_window_with_a_decomposition_or_a_transform_is_not_enforced():
     assert (doubled.peak_bytes, doubled.unmeasured) == (4 * 4 * 4, None)
     assert known.unmeasured == (
         "cuSOLVER takes scratch that is known on a GPU alone; keep it out of the window"
-    )
-
-
-NONE, ONE, THREE, NO_BATCH = (0, 0), (1, 0, 0), (3, 0, 0), (0, 5, 5)
-
-
-@pytest.mark.skipif(
-    minor_version(torch.__version__) >= (2, 15), reason="cuBLAS has a workspace in each call"
-)
-@pytest.mark.parametrize(
-    ("call", "shapes", "peak"),
-    [
-        (torch.cholesky_inverse, [NONE], 4),
-        (torch.cholesky_inverse, [THREE], 0),
-        (torch.cholesky_solve, [NONE, NONE], 4),
-        (torch.cholesky_solve, [ONE, ONE], 4),
-        (torch.cholesky_solve, [THREE, THREE], 0),
-        (torch.cholesky_solve, [NO_BATCH, NO_BATCH], 0),
-        (torch.cholesky_solve, [(5, 0), (5, 5)], None),
-        (linalg.householder_product, [NONE, (0,)], 0),
-        (linalg.householder_product, [NO_BATCH, (0, 0)], 0),
-        (linalg.householder_product, [NO_BATCH, (0, 5)], None),
-    ],
-)
-def test_matrices_without_elements_take_what_they_take_on_the_null_device(run, call, shapes, peak):
-    """The peaks are those of the null device; None where it asks a library for a size."""
-    found = run(lambda: call(*[torch.empty(shape, device="cuda") for shape in shapes]))
-    assert found.unmeasured is not None if peak is None else found.peak_bytes == peak
-
-
-def test_householder_reflections_are_applied_to_the_values(run):
-    def program():
-        x = torch.randn(5, 3, device="cuda")
-        factors, scales = torch.geqrf(x)
-        assert factors.stride() == (1, 5)
-        torch.testing.assert_close(
-            linalg.householder_product(factors, scales).cpu().abs(), linalg.qr(x)[0].cpu().abs()
-        )
-        return torch.ormqr(factors, scales, x)
-
-    assert run(program).unmeasured.startswith(
-        "no model of aten.linalg_householder_product.default, aten.ormqr.default"
     )

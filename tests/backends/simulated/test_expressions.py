@@ -8,7 +8,11 @@ from opinfo_samples import backward
 from recordings import read
 from replays import device, emptied
 
+from pytest_attnmem.errors import CannotSimulate
+
 RECORDED = read("expressions")
+#: The most calls of operators without a rule.
+REFUSED = 16
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -16,15 +20,21 @@ RECORDED = read("expressions")
 def test_a_call_has_the_recorded_peaks(few, place):
     """Runs all calls on the first device, and on another one those with other peaks."""
     simulated = device(RECORDED["devices"][place])
-    wrong = []
+    wrong, refused = [], []
     recorded = zip(expressions.CALLS, RECORDED["peaks"], strict=True)
     for call, rows in few(recorded, lambda row: row[0][1].partition(".")[0]):
         if place and rows[place] == rows[0]:
             continue
-        found = peaks(simulated, *call)
-        if rows[place] is None or found != (rows[place], None):
+        try:
+            found = peaks(simulated, *call)
+        except CannotSimulate as error:
+            found = [], f"no model of {error}"
+        if (found[1] or "").startswith("no model of "):
+            refused.append(call)
+        elif rows[place] is None or found != (rows[place], None):
             wrong.append((call, rows[place], *found))
     assert wrong == []
+    assert len(refused) <= REFUSED
 
 
 def peaks(simulated, inputs, call):

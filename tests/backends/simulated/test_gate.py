@@ -16,6 +16,9 @@ REFUSED = {
     "scripted": "refused: TorchScript fuses the kernels of a script that is called again at"
     " gate_programs.py:111, which cannot be simulated; set PYTORCH_JIT=0, which runs scripts as"
     " Python, or use backend='null' or 'cuda'",
+    "window_and_draws": "refused: no model of aten.kaiser_window.default; use backend='null' or"
+    " 'cuda'",
+    "warned_flash": "refused: deterministic algorithms on simulated; use null",
     "more_elements_than_an_int": "refused: no model of aten.cumsum.default; use backend='null' or"
     " 'cuda'",
 }

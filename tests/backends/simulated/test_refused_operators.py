@@ -65,19 +65,6 @@ def test_a_gradient_that_is_sparse(run):
     )
 
 
-@pytest.mark.parametrize(
-    "write", [torch.Tensor.add_, torch.Tensor.copy_, torch.Tensor.mul_], ids=lambda f: f.__name__
-)
-def test_a_write_to_elements_that_share_memory_fails_as_on_a_device(run, write):
-    def expanded():
-        x = torch.ones(1, 4, device="cuda").expand(3, 4)
-        x.fill_(2)  # allowed, as it writes one number
-        with pytest.raises(RuntimeError, match=r"^unsupported operation: more than one element"):
-            write(x, torch.ones(3, 4, device="cuda"))
-
-    assert run(expanded).unmeasured is None
-
-
 def test_one_row_is_written_to_the_elements_of_a_mask(run):
     def written():
         mask = torch.arange(132, device="cuda").view(4, 33) % 3 == 0
@@ -95,4 +82,41 @@ def test_a_graph_is_refused_in_one_line(run):
     line = captured.__code__.co_firstlineno + 2
     assert run(captured).unmeasured == (
         f"a CUDA graph at test_refused_operators.py:{line} cannot be simulated"
+    )
+
+
+def ones(*shape, dtype=torch.float32):
+    return torch.ones(shape, dtype=dtype, device="cuda")
+
+
+#: Calls that no real program makes (docs/evidence/scope.md), and the operator that has no rule.
+WITHOUT_RULE = {
+    "addbmm.default": lambda: torch.addbmm(ones(3, 5), ones(2, 3, 4), ones(2, 4, 5)),
+    "nanmedian.default": lambda: ones(9).nanmedian(),
+    "mode.default": lambda: ones(9).mode(),
+    "unique_consecutive.default": lambda: ones(9).unique_consecutive(),
+    "_pdist_forward.default": lambda: torch.nn.functional.pdist(ones(9, 4)),
+    "trace.default": lambda: ones(9, 9).trace(),
+    "_cummax_helper.default": lambda: ones(9).cummax(0),
+    "ldexp.Tensor": lambda: torch.ldexp(ones(9), ones(9)),
+    "renorm.default": lambda: ones(9, 4).renorm(2, 0, 1.0),
+    "isin.Tensor_Tensor": lambda: torch.isin(ones(99), ones(99)),
+    "linalg_solve_triangular.default": lambda: torch.linalg.solve_triangular(
+        ones(3, 3), ones(3, 1), upper=True
+    ),
+    "nonzero.out": lambda: torch.nonzero(
+        ones(9), out=torch.empty(0, dtype=torch.int64, device="cuda")
+    ),
+    "cat.out": lambda: torch.cat([ones(9), ones(9)], out=ones(18)),
+    "kaiser_window.default": lambda: torch.kaiser_window(9, device="cuda"),
+    "multi_margin_loss.default": lambda: torch.nn.functional.multi_margin_loss(
+        ones(9, 4), ones(9, dtype=torch.int64)
+    ),
+}
+
+
+@pytest.mark.parametrize("op", WITHOUT_RULE)
+def test_an_operator_without_a_rule_is_refused_by_name(run, op):
+    assert run(WITHOUT_RULE[op]).unmeasured == (
+        f"no model of aten.{op}; use backend='null' or 'cuda'"
     )

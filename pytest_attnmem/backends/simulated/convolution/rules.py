@@ -6,6 +6,7 @@ cuda/DepthwiseConv2d.cu and DepthwiseConv3d.cu.
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
@@ -13,7 +14,7 @@ from typing import Final
 import torch
 
 from ..op_arguments import argument
-from ..op_plan import AllocationPlan, OpCall, Output, Rule
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, Unplanned
 from ..scratch.plan_steps import temporary
 from ..scratch.reduction_launch import ReductionKernel, blocks_plan
 from ..scratch.tensor_bytes import HALVES, accumulate_type, copy_bytes
@@ -21,9 +22,51 @@ from ..scratch.tensor_iterator import reduction
 from . import array
 from .array import PLAIN, Array, common_format, copying, made
 from .layer import Layer, Library, layer, library
-from .questions import workspace
 from .settings import cudnn_settings
 from .shapes import grad_for_cudnn, gradients, read_in_backward
+
+_WORKSPACE: Final = "workspace of cuDNN"
+_TOO_LARGE: Final = (
+    "the workspace of cuDNN's first plan for a convolution does not fit, and PyTorch then takes"
+    " another plan"
+)
+_UNASKED: Final = "cuDNN plans this convolution, and was not asked"
+_TIMED: Final = (
+    "torch.backends.cudnn.benchmark has the device time cuDNN's plans for a convolution:"
+    " turn it off"
+)
+
+
+def workspace(
+    call: OpCall, layer: Layer, of: str, *, x: Array, w: Array, y: Array
+) -> AllocationPlan:
+    """Plans the workspace of one of cuDNN's convolutions.
+
+    ``of`` is ``forward``, or the gradient that is computed: ``input`` or ``weight``.
+    """
+    settings = cudnn_settings()
+    if settings.benchmark:
+        return (Unplanned(_TIMED),)
+    memory_format = x.format
+    question = {
+        "of": of,
+        "dtype": str(x.dtype).removeprefix("torch."),
+        **{name: one.for_cudnn(memory_format) for name, one in (("x", x), ("w", w), ("y", y))},
+        "stride": layer.stride,
+        "padding": layer.padding,
+        "dilation": layer.dilation,
+        "tf32": settings.tf32 and x.dtype is torch.float32,  # halves are read as they are
+        "deterministic": settings.deterministic,
+    }
+    text = json.dumps(question, separators=(",", ":"))
+    ask = call.cudnn_workspace
+    answer = _UNASKED if ask is None else ask(text)
+    if isinstance(answer, str):
+        return (Unplanned(answer),)
+    if not answer:
+        return ()
+    return (Temporary(_WORKSPACE, answer, _TOO_LARGE), Free(_WORKSPACE))
+
 
 _OPTIONS: Final = ("stride", "padding", "dilation", "transposed", "output_padding", "groups")
 

@@ -1,20 +1,23 @@
-"""Rules for counts and repeats (aten/src/ATen/native: cuda/SummaryOps.cu and Repeat.h)."""
+"""Rules for counts, repeats and comparing (SummaryOps.cu, Equal.cpp and Repeat.h of ATen)."""
 
 from __future__ import annotations
 
+from math import prod
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import torch
 
+from ....profiles import DeviceProfile
 from ..op_arguments import argument
 from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary
-from .comparing import all_of
 from .cub import scan_storages
 from .plan_steps import allocate_outputs, temporary
 from .reduction_launch import ReductionKernel, blocks_plan
-from .reduction_ops import extrema_of_all, loop_over
+from .reduction_ops import dims_or_all, extrema_of_all, loop_over
+from .strides import Operand, result_strides
 from .tensor_bytes import dense_bytes
+from .tensor_iterator import reduction
 
 _LONGEST_SCAN: Final = 2**30
 _WEIGHTS: Final = (torch.float32, torch.float64)
@@ -81,8 +84,48 @@ def _histogram(call: OpCall) -> AllocationPlan | None:
     return allocate_outputs(call)
 
 
+_COUNT: Final = 8
+
+
+def all_of(
+    shape: tuple[int, ...], strides: tuple[int, ...], profile: DeviceProfile
+) -> AllocationPlan:
+    """Plans the conjunction of all elements of a bool tensor: a byte."""
+    loop = reduction(shape, strides, 1, [1], tuple(range(len(shape))), False)
+    return temporary("all", 1, blocks_plan(loop, ReductionKernel(1), profile))
+
+
+def _equal(call: OpCall) -> AllocationPlan:
+    """Plans the comparison of elements, unless the tensors are one or their shapes differ."""
+    a, b = call.args[:2]
+    if a.shape != b.shape or not a.numel() or _is_same(a, b):
+        return ()
+    shape = tuple(a.shape)
+    strides = result_strides(shape, [Operand(shape, a.stride()), Operand(shape, b.stride())])
+    return temporary("equal", prod(shape), all_of(shape, strides, call.profile))
+
+
+def _is_same(a: Any, b: Any) -> bool:
+    same = a.untyped_storage()._cdata == b.untyped_storage()._cdata
+    return bool(same and a.storage_offset() == b.storage_offset() and a.stride() == b.stride())
+
+
+def _count_nonzero(call: OpCall) -> AllocationPlan:
+    """Plans the sum of a mask, which is cast to integers first; booleans are their own mask."""
+    x: torch.Tensor = call.args[0]
+    loop = loop_over(x, dims_or_all(x, argument(call, "dim")), False, [_COUNT], torch.int64)
+    steps = blocks_plan(loop, ReductionKernel(_COUNT), call.profile)
+    cast = temporary("cast", x.numel() * _COUNT, steps)
+    mask = 0 if x.dtype is torch.bool else x.numel()
+    return temporary("nonzero", mask, allocate_outputs(call), cast)
+
+
+TAKES_COMPLEX: Final = ("aten.count_nonzero",)
 RULES: Final = MappingProxyType[str, Rule](
     {
+        "aten.equal.default": _equal,
+        "aten.count_nonzero": _count_nonzero,
+        "aten.isin.Tensor_Scalar": allocate_outputs,
         "aten.repeat_interleave.Tensor": _repeats,
         "aten.bincount.default": _counts,
         "aten.histc.default": _histogram,

@@ -92,19 +92,6 @@ def _backward(call: OpCall) -> AllocationPlan | None:
     return (*allocate_outputs(call), *temporary("terms", batch * others * row * size, total))
 
 
-def _of_pairs_backward(call: OpCall) -> AllocationPlan | None:
-    grad, x, p, distances = call.args
-    plain = x.is_contiguous() and grad.is_contiguous() and distances.is_contiguous()
-    if not plain or x.shape[0] < 2 or not x.numel():
-        return None
-    terms = (x.shape[0] - 1) * dense_bytes(x) if p else 0
-    return (*allocate_outputs(call), *temporary("terms", terms))
-
-
-def _of_pairs(call: OpCall) -> AllocationPlan | None:
-    return allocate_outputs(call) if call.args[0].is_contiguous() else None
-
-
 def _is_plain(first: torch.Tensor, second: torch.Tensor) -> bool:
     together = first.shape[:-2] == second.shape[:-2] and first.dtype == second.dtype
     filled = bool(first.numel() and second.numel())
@@ -114,9 +101,6 @@ def _is_plain(first: torch.Tensor, second: torch.Tensor) -> bool:
 RULES: Final = MappingProxyType[str, Rule](
     {
         "aten._cdist_forward.default": _forward,
-        "aten._euclidean_dist.default": _by_product,
         "aten._cdist_backward.default": _backward,
-        "aten._pdist_forward.default": _of_pairs,
-        "aten._pdist_backward.default": _of_pairs_backward,
     }
 )

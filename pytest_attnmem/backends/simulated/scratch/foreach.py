@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from types import MappingProxyType
-from typing import Any, Final
-
-import torch
+from typing import TYPE_CHECKING, Any, Final
 
 from ..op_arguments import argument
 from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary
@@ -17,10 +15,12 @@ from .plan_steps import outputs_only, temporary
 from .strides import dense_without_overlap
 from .tensor_bytes import accumulate_type
 
+if TYPE_CHECKING:
+    import torch
+
 _CHUNK: Final = 65_536  # elements of a tensor for one block
 _INT64: Final = 8
 _FAST: Final = (0, 1, 2, float("inf"))  # orders of norms
-_GROUPS: Final = (9, 0)  # the first devices with a kernel for lists of products
 _FIRST_CHUNKS: Final = (2, 15)  # has a table of the first chunk of each tensor
 
 _UNARY: Final = (
@@ -70,19 +70,6 @@ def _max(call: OpCall) -> AllocationPlan | None:
     if _alike(given):
         return _by_chunks(call, given[0].dtype)
     return _one_by_one(call, "aten.max.default", [((t,), {}) for t in given])
-
-
-def _mm(call: OpCall) -> AllocationPlan | None:
-    """Plans products, which are computed one by one, except by kernels of newer devices.
-
-    Autocast casts one factor of each product, which then fails.
-    """
-    newer = call.profile.compute_capability >= _GROUPS
-    gaps = not all(t.is_contiguous() for t in (*call.args[0], *call.args[1]))
-    if newer or gaps or torch.is_autocast_enabled("cuda"):
-        return None
-    pairs = zip(*call.args[:2], strict=True)
-    return _one_by_one(call, "aten.mm.default", [(pair, {}) for pair in pairs])
 
 
 def _abs(call: OpCall) -> AllocationPlan | None:
@@ -168,7 +155,6 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten._foreach_clone": outputs_only,
         "aten._foreach_norm": _norm,
         "aten._foreach_max": _max,
-        "aten._foreach_mm": _mm,
         **{f"aten.{name}": outputs_only for name in FUSED},
     }
 )

@@ -139,7 +139,6 @@ _ANY_LAYOUT: Final = (
     *("fractional_max_pool2d", "fractional_max_pool3d", "fractional_max_pool3d_backward"),
     *("grid_sampler_2d", "grid_sampler_2d_backward"),
     *("grid_sampler_3d", "grid_sampler_3d_backward"),
-    *("rot90", "pixel_shuffle", "pixel_unshuffle"),
 )
 
 

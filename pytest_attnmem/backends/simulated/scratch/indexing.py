@@ -18,6 +18,34 @@ from .reduction_ops import extrema_of_all
 from .strides import contiguous_strides, dense_without_overlap
 from .tensor_bytes import copy_bytes, dense_bytes
 
+
+def _scatter_reduce(call: OpCall) -> AllocationPlan | None:
+    x, _dim, index, source = call.args[:4]
+    if not (x.numel() and index.numel()):
+        return None
+    if argument(call, "reduce") != "mean":
+        return allocate_outputs(call)
+    empty = temporary("elements without a value", x.numel())
+    count = temporary("ones", dense_bytes(source), temporary("count", dense_bytes(x), empty))
+    return (*allocate_outputs(call), *count)
+
+
+def _index_reduce(call: OpCall) -> AllocationPlan | None:
+    x, _dim, index, source = call.args[:4]
+    if not (x.numel() and index.is_contiguous() and source.is_contiguous() and source.numel()):
+        return None
+    if argument(call, "reduce") != "mean":
+        return allocate_outputs(call)
+    if call.deterministic:
+        return None  # the count sorts its places
+    ones = temporary("ones", dense_bytes(source))
+    empty = temporary("elements without a value", x.numel())
+    return (*allocate_outputs(call), *temporary("count", dense_bytes(x), ones, empty))
+
+
+#: Sums alone: no other kernel knows complex numbers.
+
+
 _INDEX: Final = 8
 _SCALAR: Final = 8
 
@@ -259,8 +287,13 @@ def _range_check(index: IndexTensor, call: OpCall) -> AllocationPlan:
     return (*temporary("largest index", _SCALAR, smallest, compared), Free("smallest index"))
 
 
+TAKES_COMPLEX: Final = ("aten.scatter_reduce.two", "aten.scatter_reduce_.two")
 RULES: Final = MappingProxyType[str, Rule](
     {
+        "aten.scatter_reduce.two": _scatter_reduce,
+        "aten.scatter_reduce_.two": _scatter_reduce,
+        "aten.index_reduce.default": _index_reduce,
+        "aten.index_reduce_.default": _index_reduce,
         "aten.index.Tensor": _get,
         "aten._unsafe_index.Tensor": _get,
         "aten.masked_scatter.default": _masked_scatter,

@@ -15,6 +15,30 @@ from .reduction_launch import ReductionKernel, blocks_plan
 from .tensor_bytes import HALVES, accumulate_type, copy_bytes, dense_bytes
 from .tensor_iterator import reduction
 
+_INDEX: Final = 8
+
+
+def _lengths(count: int) -> tuple[AllocationPlan, AllocationPlan]:
+    """Returns the steps that copy the lengths of a batch to the device, and that free them."""
+    names = ("places of targets", "lengths of inputs", "lengths of targets")
+    held = tuple(Temporary(name, count * _INDEX) for name in names)
+    return held, (Free(names[1]), Free(names[0]), Free(names[2]))
+
+
+def _ctc_loss(call: OpCall) -> AllocationPlan:
+    """Plans the logarithms of the probabilities, then the losses."""
+    held, freed = _lengths(call.args[0].shape[1])
+    return (*held, Output(1), Output(0), *freed)
+
+
+def _ctc_loss_backward(call: OpCall) -> AllocationPlan:
+    """Plans as many logarithms again, of the rest of each target, then the gradient."""
+    alpha: torch.Tensor = call.args[6]
+    held, freed = _lengths(call.args[1].shape[1])
+    beta = Temporary("logarithms", dense_bytes(alpha))
+    return (*held, beta, Output(0), Free("logarithms"), *freed)
+
+
 _NO_REDUCTION: Final = 0
 
 
@@ -86,29 +110,6 @@ def _elementwise_loss(call: OpCall) -> AllocationPlan | None:
     return (result, *temporary("differences", count * size, steps))
 
 
-def _bce_with_logits(call: OpCall) -> AllocationPlan | None:
-    """Plans binary cross entropy: a term of the losses, the losses, then their mean or sum.
-
-    A weight of the positive class is made into a weight of each element, and freed.
-    """
-    x, target = call.args[:2]
-    positive = argument(call, "pos_weight")
-    if x.shape != target.shape or x.dtype != target.dtype or not x.numel():
-        return None
-    nbytes = dense_bytes(x)
-    weighing: AllocationPlan = ()
-    if positive is not None:
-        by_class, by_element = dense_bytes(positive), dense_bytes(x)
-        weighing = (
-            *(Temporary("weight of classes", by_class), Temporary("weight", by_element)),
-            *(Free("weight of classes"), Free("weight")),
-        )
-    if argument(call, "reduction") == _NO_REDUCTION:
-        return temporary("term", nbytes, weighing, allocate_outputs(call))
-    mean = (*allocate_outputs(call), *_sum_of_all(call, x))
-    return temporary("term", nbytes, weighing, temporary("losses", nbytes, mean))
-
-
 def _sum_of_all(call: OpCall, x: torch.Tensor) -> AllocationPlan:
     """Plans the sum of a dense tensor with the elements of ``x``."""
     size = x.dtype.itemsize
@@ -128,20 +129,6 @@ def _reduced_in_place(call: OpCall) -> AllocationPlan | None:
     return (Output(0, dense_bytes(x)), *reduced)
 
 
-def _soft_margin_backward(call: OpCall) -> AllocationPlan | None:
-    """Plans ``exp(-target * input)`` (``soft_margin_loss_backward_out`` in native/Loss.cpp)."""
-    _grad, x, target = call.args[:3]
-    if x.shape != target.shape or x.dtype != target.dtype:
-        return None
-    nbytes = dense_bytes(x)
-    return (
-        *(Temporary("-target", nbytes), Temporary("-target*input", nbytes)),
-        *(Temporary("exp", nbytes), Free("-target*input"), Free("-target")),
-        *allocate_outputs(call),
-        Free("exp"),
-    )
-
-
 def _dropout(call: OpCall) -> AllocationPlan | None:
     """Plans the mask, then the result; the other way round if all is dropped."""
     _x, p, train = call.args
@@ -152,6 +139,8 @@ def _dropout(call: OpCall) -> AllocationPlan | None:
 
 RULES: Final = MappingProxyType[str, Rule](
     {
+        "aten._ctc_loss.default": _ctc_loss,
+        "aten._ctc_loss_backward.default": _ctc_loss_backward,
         "aten.nll_loss_forward.default": _nll_loss,
         "aten.nll_loss_backward.default": _nll_loss_backward,
         "aten.nll_loss2d_forward.default": _nll_loss_2d,
@@ -159,11 +148,8 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten.mse_loss.default": _elementwise_loss,
         "aten.smooth_l1_loss.default": _elementwise_loss,
         "aten.huber_loss.default": _elementwise_loss,
-        "aten.binary_cross_entropy_with_logits.default": _bce_with_logits,
         "aten.binary_cross_entropy.default": _reduced_in_place,
         "aten.binary_cross_entropy_backward.default": outputs_only,
-        "aten.soft_margin_loss.default": _reduced_in_place,
-        "aten.soft_margin_loss_backward.default": _soft_margin_backward,
         "aten.native_dropout.default": _dropout,
     }
 )

@@ -7,14 +7,56 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import torch
 
+from ..op_arguments import argument
 from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary, Workspace
 from .plan_steps import CUBLAS, CUBLASLT, allocate_outputs
 from .strides import dense_without_overlap
 from .tensor_bytes import HALVES, dense_bytes
+
+#: The major compute capabilities with the kernel, see ``GroupedBlas.cpp``.
+_HOPPER, _BLACKWELL = 9, 10
+#: The bytes of the descriptors of tensors for each multiprocessor of Hopper.
+_ON_HOPPER: Final = 4 * 128
+#: The same on Blackwell, with 128 rows in a tile, and with 256.
+_SMALL_TILES, _LARGE_TILES = 42 * 128, 46 * 128
+#: Groups with as many rows or columns have small tiles.
+_SMALL: Final = 128
+#: The bytes of a group: a pointer to each matrix, three sizes, and three strides.
+_POINTERS, _SIZES_AND_STRIDES = 3 * 8, 3 * 4 + 3 * 8
+
+
+def has_kernel(left: Any, right: Any, dtype: torch.dtype | None, major: int) -> bool:
+    """Returns True if a device of that major compute capability has one kernel for all groups."""
+    halves = left.dtype == right.dtype == torch.bfloat16 == (dtype or torch.bfloat16)
+    return halves and major in (_HOPPER, _BLACKWELL)
+
+
+def _grouped_mm(call: OpCall) -> AllocationPlan | None:
+    """Plans [M, K] or [G, M, K] times [K, N] or [G, K, N]."""
+    left, right = call.args[:2]
+    major = call.profile.compute_capability[0]
+    if not has_kernel(left, right, argument(call, "out_dtype"), major):
+        return None
+    rows, columns = left.shape[-2], right.shape[-1]
+    ends = argument(call, "offs")
+    groups = left.shape[0] if ends is None or left.dim() == 3 else ends.shape[0]
+    if right.dim() == 3:
+        rows = rows // groups if left.dim() == 2 else rows
+    elif left.dim() == 3:
+        columns //= groups
+    each = _ON_HOPPER
+    if major == _BLACKWELL:
+        each = _SMALL_TILES if rows <= _SMALL or columns <= _SMALL else _LARGE_TILES
+    pairs = -(-groups // 2)  # the pointers of a matrix are a multiple of 16 bytes
+    return (
+        *allocate_outputs(call),
+        Temporary("arguments of groups", 2 * pairs * _POINTERS + groups * _SIZES_AND_STRIDES),
+        Temporary("workspace of groups", each * call.profile.multiprocessors),
+    )
 
 
 def _matrix_copy(matrix: torch.Tensor) -> int:
@@ -161,23 +203,6 @@ def _baddbmm(call: OpCall) -> AllocationPlan:
     return _batches(call, left, right)
 
 
-def _addbmm(call: OpCall) -> AllocationPlan | None:
-    """Plans the products of a batch, each added to the result (LinearAlgebra.cpp)."""
-    left, right = call.args[1:3]
-    result = _result(call)
-    if not result.is_contiguous():
-        return None
-    if not result.numel() or not left.numel():
-        return allocate_outputs(call)
-    copies = tuple(
-        Temporary(name, _matrix_copy(batch.select(0, 0)))
-        for name, batch in (("first operand", right), ("second operand", left))
-    )
-    held = tuple(copy for copy in copies if copy.nbytes)
-    each = (*held, CUBLAS, *(Free(copy.name) for copy in reversed(held)))
-    return (*allocate_outputs(call), *each * left.shape[0])
-
-
 def _vector_product(call: OpCall, matrix: torch.Tensor, vector: torch.Tensor) -> AllocationPlan:
     """Plans a matrix-vector product, with copies of operands that gemv cannot read."""
     result = _result(call)
@@ -237,8 +262,6 @@ _PRODUCTS: Final = MappingProxyType[str, Rule](
         **{f"aten.bmm.{overload}": _bmm for overload in ("default", "out", "dtype")},
         **{f"aten.baddbmm.{overload}": _baddbmm for overload in ("default", "out", "dtype")},
         "aten.baddbmm_.default": _baddbmm,
-        "aten.addbmm.default": _addbmm,
-        "aten.addbmm_.default": _addbmm,
         "aten.mv.default": _mv,
         "aten.addmv.default": _addmv,
         "aten.addmv_.default": _addmv,
@@ -247,5 +270,8 @@ _PRODUCTS: Final = MappingProxyType[str, Rule](
     }
 )
 RULES: Final = MappingProxyType[str, Rule](
-    {op: _of_one_dtype(rule) for op, rule in _PRODUCTS.items()}
+    {
+        "aten._grouped_mm.default": _grouped_mm,
+        **{op: _of_one_dtype(rule) for op, rule in _PRODUCTS.items()},
+    }
 )

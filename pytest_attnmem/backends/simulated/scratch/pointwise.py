@@ -14,13 +14,14 @@ from typing import Any, Final
 import torch
 
 from ..op_arguments import overload
-from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary
+from ..op_plan import AllocationPlan, OpCall, Rule
 from .plan_steps import allocate_outputs, outputs_only, temporary
 from .tensor_bytes import dense_bytes
 
 #: Tagged pointwise, but with several kernels, or with a read by the host.
 COMPOSITE: Final = frozenset(
-    {"aten.equal", "aten.isfinite", "aten.mvlgamma", "aten.mvlgamma_", "aten.ldexp_"}
+    f"aten.{name}"
+    for name in ("equal", "isfinite", "isinf", "ldexp", "ldexp_", "mvlgamma", "mvlgamma_")
 )
 #: Overloads that first copy a scalar to the device.
 SCALAR_FIRST: Final = frozenset({"Scalar_Tensor", "Scalar_Self", "self_scalar", "x_scalar"})
@@ -118,25 +119,6 @@ def _clamp(call: OpCall) -> AllocationPlan:
     return temporary("input, cast", cast, allocate_outputs(call))
 
 
-def _is_infinite(call: OpCall) -> AllocationPlan:
-    """Plans the magnitudes of floats (``isinf`` in native/TensorCompare.cpp).
-
-    Of complex numbers the imaginary parts are asked after the real ones.
-    """
-    x: torch.Tensor = call.args[0]
-    if x.dtype.is_complex and x.numel():
-        parts = dense_bytes(x) // 2
-        infinite = Temporary("infinite imaginary parts", x.numel())
-        return (
-            *temporary("real magnitudes", parts, allocate_outputs(call)),
-            *temporary("imaginary magnitudes", parts, (infinite,)),
-            Free(infinite.name),
-        )
-    return temporary(
-        "magnitudes", dense_bytes(x) * x.dtype.is_floating_point, allocate_outputs(call)
-    )
-
-
 def _real_of_complex(call: OpCall) -> AllocationPlan:
     """Plans the complex result, of which the real part is copied (native/UnaryOps.cpp).
 
@@ -188,7 +170,6 @@ RULES: Final = MappingProxyType[str, Rule](
         **{f"aten.{name}": _filled for name in INTO_TARGETS},
         **{f"aten.{name}.default": _no_memory for name in _WITHOUT_MEMORY},
         **dict.fromkeys(_REAL_OF_COMPLEX, _real_of_complex),
-        "aten.isinf.default": _is_infinite,
         "aten.pow.Tensor_Scalar": _power,
         "aten.pow.Tensor_Scalar_out": _power,
         "aten.pow.Scalar": _power_of_scalar,

@@ -11,7 +11,7 @@ import torch
 
 from ....profiles import DeviceProfile
 from ..op_arguments import argument
-from ..op_plan import AllocationPlan, OpCall, Output, Rule
+from ..op_plan import AllocationPlan, OpCall, Rule
 from .plan_steps import allocate_outputs, temporary
 from .reduction_launch import ReductionKernel, blocks_plan
 from .tensor_bytes import (
@@ -82,18 +82,6 @@ def _result_dtype(call: OpCall, x: torch.Tensor) -> torch.dtype:
     if x.dtype.is_floating_point or x.dtype.is_complex:
         return x.dtype
     return torch.int64
-
-
-def _trace(call: OpCall) -> AllocationPlan:
-    """Plans the sum of the diagonal; integers are cast first (native/cuda/TriangularOps.cu)."""
-    x: torch.Tensor = call.args[0]
-    count, out = min(x.shape), call.outputs[0].dtype if call.outputs else x.dtype
-    cast = x.dtype != out
-    step = 1 if cast else sum(x.stride())
-    loop = reduction((count,), (step,), out.itemsize, [out.itemsize], (0,), False)
-    kernel = ReductionKernel(accumulate_type(out).itemsize, into_output=out not in HALVES)
-    steps = blocks_plan(loop, kernel, call.profile)
-    return (*allocate_outputs(call), *temporary("cast", count * out.itemsize * cast, steps))
 
 
 def _extremum(call: OpCall) -> AllocationPlan:
@@ -195,44 +183,6 @@ def _any_or_all(call: OpCall) -> AllocationPlan:
     return (*allocate_outputs(call), *blocks_plan(loop, ReductionKernel(1), call.profile))
 
 
-def _hash(call: OpCall) -> AllocationPlan:
-    """Plans the exclusive or of the bits of elements, as 8 bytes (ReduceOps.cpp)."""
-    x: torch.Tensor = call.args[0]
-    dims = dims_or_all(x, argument(call, "dim"))
-    loop = loop_over(x, dims, bool(argument(call, "keepdim")), [8])
-    return (*allocate_outputs(call), *blocks_plan(loop, ReductionKernel(8), call.profile))
-
-
-def _log_sum_exp(call: OpCall) -> AllocationPlan:
-    """Plans the largest elements, the exponentials of the differences, and their sum.
-
-    Integers are cast first.
-    """
-    x: torch.Tensor = call.args[0]
-    dims, keepdim = dims_or_all(x, call.args[1]), bool(argument(call, "keepdim"))
-    dtype = x.dtype if x.dtype.is_floating_point else torch.get_default_dtype()
-    cast = None if x.dtype is dtype else dtype
-    size = dtype.itemsize
-    rows = prod(1 if dim in dims else n for dim, n in enumerate(x.shape))
-    largest = loop_over(x, dims, True, [size], cast)
-    total = loop_over(x, dims, keepdim, [size], dtype)
-    kernel = ReductionKernel(accumulate_type(dtype).itemsize, into_output=dtype not in HALVES)
-    steps = temporary(
-        "largest",
-        rows * size,
-        blocks_plan(largest, ReductionKernel(size), call.profile),
-        temporary("magnitudes", rows * size, temporary("infinite", rows)),
-        temporary(
-            "exponentials",
-            x.numel() * size,
-            (Output(0),),
-            blocks_plan(total, kernel, call.profile),
-        ),
-    )
-    return temporary("cast", dense_bytes(x, dtype) if cast else 0, steps)
-
-
-TAKES_COMPLEX: Final = ("aten.trace",)
 RULES: Final = MappingProxyType[str, Rule](
     {
         **{f"aten.{name}": _arithmetic for name in ("sum", "nansum", "mean", "prod", "norm")},
@@ -240,7 +190,6 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten.linalg_vector_norm": _arithmetic,
         "aten.amax": _extremum,
         "aten.amin": _extremum,
-        "aten.trace": _trace,
         "aten.max": _extremum_of_all,
         "aten.min": _extremum_of_all,
         "aten.amax.out": _extremum,
@@ -251,13 +200,11 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten.argmin": _index_of_extremum,
         "aten.argmax.out": _index_of_extremum,
         "aten.argmin.out": _index_of_extremum,
-        "aten.hash_tensor": _hash,
         "aten.aminmax": _extrema,
         **{f"aten.{name}": _moments for name in ("var", "std", "var_mean", "std_mean")},
         "aten.any": _any_or_all,
         "aten.all": _any_or_all,
         "aten._is_any_true": _any_or_all,
         "aten._is_all_true": _any_or_all,
-        "aten.logsumexp": _log_sum_exp,
     }
 )

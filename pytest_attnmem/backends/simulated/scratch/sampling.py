@@ -13,11 +13,8 @@ from ..op_arguments import argument
 from ..op_plan import AllocationPlan, OpCall, Rule
 from .cub import radix_sort_storage, scan_storages
 from .plan_steps import allocate_outputs, temporary
-from .reduction_launch import ReductionKernel, blocks_plan
 from .scan import SCANNED
-from .strides import contiguous_strides
-from .tensor_bytes import HALVES, accumulate_type, dense_bytes
-from .tensor_iterator import reduction
+from .tensor_bytes import HALVES, dense_bytes
 
 if TYPE_CHECKING:
     import torch
@@ -57,23 +54,6 @@ def _normal_around(call: OpCall) -> AllocationPlan:
     return (*allocate_outputs(call), *samples)
 
 
-def _dirichlet(call: OpCall) -> AllocationPlan:
-    """Plans the sums of the samples of a gamma distribution, by which they are divided in place."""
-    x: torch.Tensor = call.args[0]
-    if not x.dim() or not x.numel():
-        return allocate_outputs(call)
-    shape, size = tuple(x.shape), x.dtype.itemsize
-    loop = reduction(shape, contiguous_strides(shape), size, [size], (x.dim() - 1,), True)
-    kernel = ReductionKernel(accumulate_type(x.dtype).itemsize, into_output=x.dtype not in HALVES)
-    sums = temporary("sums", x.numel() // shape[-1] * size, blocks_plan(loop, kernel, call.profile))
-    return (*allocate_outputs(call), *sums)
-
-
-def _dirichlet_grad(call: OpCall) -> AllocationPlan | None:
-    """Plans the result; CUDA has no kernel for half precision."""
-    return None if call.args[0].dtype in HALVES else allocate_outputs(call)
-
-
 def _order(call: OpCall) -> AllocationPlan | None:
     """Plans ``randperm``: the numbers up to ``n``, sorted by random keys.
 
@@ -103,8 +83,6 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten.multinomial.default": _multinomial,
         "aten.bernoulli.default": _bernoulli,
         "aten.normal.Tensor_float": _normal_around,
-        "aten._sample_dirichlet.default": _dirichlet,
-        "aten._dirichlet_grad.default": _dirichlet_grad,
         **dict.fromkeys(
             (
                 *("aten.poisson.default", "aten.binomial.default"),

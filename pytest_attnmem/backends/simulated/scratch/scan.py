@@ -11,7 +11,7 @@ from ..op_arguments import argument
 from ..op_plan import AllocationPlan, OpCall, Rule
 from .cub import scan_storages
 from .plan_steps import allocate_outputs, temporary
-from .tensor_bytes import HALVES, copy_bytes, dense_bytes, layout, row_stride, wrap_dim
+from .tensor_bytes import HALVES, dense_bytes, layout, row_stride, wrap_dim
 
 SCANNED: Final = (*HALVES, torch.float32, torch.float64, torch.int32, torch.int64)
 
@@ -71,30 +71,10 @@ def _plain_target(call: OpCall) -> bool:
     return bool(call.outputs or "out" in call.kwargs or call.args[0].is_contiguous())
 
 
-def _extremum(call: OpCall) -> AllocationPlan | None:
-    """Plans ``cummax`` and ``cummin``, with a contiguous copy of the input."""
-    x: torch.Tensor = call.args[0]
-    return (
-        (*allocate_outputs(call), *temporary("contiguous", copy_bytes(x)))
-        if x.dim()
-        else allocate_outputs(call)
-    )
-
-
-def _extremum_into(call: OpCall) -> AllocationPlan | None:
-    """Plans the same into given tensors; that of tensors with gaps is not known."""
-    values, places = call.args[1:3]
-    return _extremum(call) if values.is_contiguous() and places.is_contiguous() else None
-
-
 RULES: Final = MappingProxyType[str, Rule](
     {
         **{f"aten.{name}": _scan for name in ("cumsum", "cumprod", "logcumsumexp")},
         **{f"aten.{name}": _scan for name in ("cumsum_", "cumprod_", "cumsum.out", "cumprod.out")},
         **{f"aten.{name}.out": _scan for name in ("logcumsumexp", "_logcumsumexp")},
-        "aten.cummax": _extremum,
-        "aten.cummin": _extremum,
-        "aten._cummax_helper": _extremum_into,
-        "aten._cummin_helper": _extremum_into,
     }
 )

@@ -3,19 +3,48 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+import torch
+from torch import Tensor
 
 from ..op_arguments import argument
 from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary
 from .cub import radix_sort_storage, segmented_sort_storage
 from .plan_steps import allocate_outputs, temporary
-from .reduction_launch import ReductionKernel, blocks_plan
-from .strides import dense_without_overlap, is_contiguous
+from .strides import dense_without_overlap
 from .tensor_bytes import copy_bytes, dense_bytes, wrap_dim
-from .tensor_iterator import reduction
 
-if TYPE_CHECKING:
-    import torch
+
+def _sorted_first(call: OpCall) -> AllocationPlan | None:
+    """Plans ``searchsorted``."""
+    return _search(call, call.args[1], call.args[0], argument(call, "sorter"))
+
+
+def _sorted_last(call: OpCall) -> AllocationPlan | None:
+    """Plans ``bucketize``."""
+    return _search(call, call.args[0], call.args[1], None)
+
+
+def _search(call: OpCall, values: Tensor, rows: Tensor, sorter: object) -> AllocationPlan | None:
+    """Plans contiguous copies, and then copies in the common dtype.
+
+    ``sorter`` checks are operators of their own, and its copy is not known.
+    """
+    if isinstance(sorter, torch.Tensor) or values.device != rows.device or not values.numel():
+        return None if values.numel() else allocate_outputs(call)
+    dtype = torch.result_type(rows, values)
+    copies = tuple(
+        Temporary(f"{name}, contiguous", copy_bytes(x))
+        for name, x in (("values", values), ("rows", rows))
+    )
+    casts = tuple(
+        Temporary(f"{name}, cast", 0 if x.dtype is dtype else dense_bytes(x, dtype))
+        for name, x in (("values", values), ("rows", rows))
+    )
+    steps = tuple(step for step in (*copies, *casts) if step.nbytes)
+    return (*allocate_outputs(call), *steps)
+
 
 _INDEX: Final = 8
 _SMALL: Final = 4096  # one block sorts a row of up to so many elements
@@ -26,7 +55,6 @@ _SHARED: Final = (
     (2**63, 400),
 )
 _LARGEST: Final = 2**31 - 1
-_LONGEST_MODE: Final = 2048
 #: Blocks that share a row of ``topk``: threads, elements of a thread, and how many a
 #: multiprocessor runs, whose 65 536 registers 40 of each thread share.
 _THREADS: Final = 256
@@ -148,28 +176,6 @@ def _selected(call: OpCall) -> AllocationPlan | None:
     return temporary("contiguous", copy_bytes(x), allocate_outputs(call)) if x.numel() else None
 
 
-def _mode(call: OpCall) -> AllocationPlan | None:
-    """Plans ``mode`` of short rows, made contiguous; longer ones are read by the host."""
-    x: torch.Tensor = call.args[0]
-    if not x.numel():
-        return None
-    dim = wrap_dim(argument(call, "dim"), x.dim())
-    if x.dim() == 0 or x.shape[dim] == 1:
-        return allocate_outputs(call)
-    if x.shape[dim] > _LONGEST_MODE:
-        return None
-    copy = 0 if _is_last(x, dim) else dense_bytes(x)
-    return (*allocate_outputs(call), *temporary("contiguous", copy))
-
-
-def _is_last(x: torch.Tensor, dim: int) -> bool:
-    """Returns True if the tensor is contiguous once the dimension is the last."""
-    shape, strides = list(x.shape), list(x.stride())
-    for values in (shape, strides):
-        values[dim], values[-1] = values[-1], values[dim]
-    return is_contiguous(shape, strides)
-
-
 def _plain_results(call: OpCall) -> bool:
     """Returns True if the results, where the caller gives them, need no copies."""
     given = call.kwargs.get("values"), call.kwargs.get("indices")
@@ -179,21 +185,6 @@ def _plain_results(call: OpCall) -> bool:
 def _median(call: OpCall) -> AllocationPlan | None:
     """Plans the median of all elements, which are sorted."""
     return _middle(call, temporary("is nan", 1, allocate_outputs(call)))
-
-
-def _nanmedian(call: OpCall) -> AllocationPlan | None:
-    """Plans the median of the elements that are numbers: their count is a sum of a mask."""
-    x: torch.Tensor = call.args[0]
-    count, profile = x.numel(), call.profile
-    loop = reduction((count,), (1,), _INDEX, [_INDEX], (0,), False)
-    steps = temporary("cast", count * _INDEX, blocks_plan(loop, ReductionKernel(_INDEX), profile))
-    half = (Temporary("rest", _INDEX), Temporary("divisor", 4), Temporary("place", _INDEX))
-    freed = (Free("divisor"), Free("rest"), Free("numbers left out"), Free("nan"))
-    plan = (
-        *(Temporary("nan", count), Temporary("numbers left out", _INDEX), *steps),
-        *(*half, *freed, *allocate_outputs(call), Free("place")),
-    )
-    return _middle(call, plan) if x.dtype.is_floating_point else None
 
 
 def _middle(call: OpCall, after: AllocationPlan) -> AllocationPlan | None:
@@ -213,15 +204,15 @@ def _middle(call: OpCall, after: AllocationPlan) -> AllocationPlan | None:
 
 RULES: Final = MappingProxyType[str, Rule](
     {
+        "aten.searchsorted.Tensor": _sorted_first,
+        "aten.bucketize.Tensor": _sorted_last,
         "aten.sort.default": _sort,
         "aten.sort.stable": _sort,
         "aten.topk.default": _top,
         "aten.topk.values": _top,
-        "aten.nanmedian.default": _nanmedian,
         "aten.kthvalue.default": _selected,
         "aten.median.default": _median,
         "aten.median.dim": _selected,
         "aten.nanmedian.dim": _selected,
-        "aten.mode.default": _mode,
     }
 )

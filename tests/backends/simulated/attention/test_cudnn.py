@@ -4,7 +4,7 @@ import pytest
 import torch
 from recordings import INSTALLED, VERSIONS
 
-from pytest_attnmem.backends.simulated.attention.cudnn_workspaces import (
+from pytest_attnmem.backends.simulated.attention.cudnn_ops import (
     AttentionCall,
     backward_bytes,
     forward_bytes,

@@ -261,9 +261,8 @@ def test_nested_tensors_use_the_math_backend():
 
 
 def test_the_selection_needs_no_torch():
-    from pytest_attnmem.backends.simulated.attention import constraints
     from pytest_attnmem.backends.simulated.attention import sdp_params as params
     from pytest_attnmem.backends.simulated.attention import select_backend as choice
 
-    for module in (choice, constraints, params):
+    for module in (choice, params):
         assert torch not in vars(module).values()

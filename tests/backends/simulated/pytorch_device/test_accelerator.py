@@ -1,5 +1,5 @@
 from pytest_attnmem.backends.simulated.pytorch_device.accelerator import works_in_child
-from pytest_attnmem.backends.simulated.pytorch_device.addresses import Addresses
+from pytest_attnmem.backends.simulated.pytorch_device.tensors import Addresses
 
 
 def test_elsewhere_it_is_not_tried(monkeypatch):

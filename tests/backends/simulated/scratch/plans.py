@@ -7,8 +7,10 @@ from itertools import product
 from torch._subclasses import FakeTensorMode
 
 from pytest_attnmem.backends.certification.traces import of_plan
+from pytest_attnmem.backends.simulated.op_arguments import writes_into_targets
 from pytest_attnmem.backends.simulated.op_plan import OpCall
-from pytest_attnmem.backends.simulated.op_rules import plan
+from pytest_attnmem.backends.simulated.op_rules import RULES, plan
+from pytest_attnmem.backends.simulated.scratch.pointwise import rule_by_kind
 from pytest_attnmem.backends.simulated.workspaces import workspaces
 from pytest_attnmem.profiles import find_profile
 from pytest_attnmem.torch_releases import minor_version
@@ -32,6 +34,12 @@ FAKES_DIFFER = frozenset(
         "replication_pad2d.default",
     )
 )
+
+
+def has_rule(op):
+    """Returns True for an operator with a rule; recordings have others too, for ``certify``."""
+    names = (op,) if writes_into_targets(op) else (op, op.rpartition(".")[0])
+    return any(name in RULES for name in names) or rule_by_kind(op) is not None
 
 
 def plans(row, devices, versions):

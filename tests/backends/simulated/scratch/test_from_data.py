@@ -11,7 +11,7 @@ from pytest_attnmem.profiles import find_profile
 from pytest_attnmem.torch_releases import minor_version
 
 from .described import filled_arguments, new_storages, operator, text
-from .plans import trace
+from .plans import has_rule, trace
 
 NAME = "operators-from-data"
 
@@ -22,6 +22,8 @@ def test_the_plans_are_the_recorded_traces(few):
     calls = zip(*(read(NAME, version)["calls"] for version in VERSIONS), strict=True)
     for rows in few(calls, lambda rows: rows[0]["op"]):
         assert len({text(row) for row in rows}) == 1
+        if not has_rule(rows[0]["op"]):
+            continue
         args, kwargs = filled_arguments(rows[0], "cpu")
         outputs = new_storages([args, kwargs], operator(rows[0]["op"])(*args, **kwargs))
         for (version, row), device in product(zip(VERSIONS, rows, strict=True), devices):

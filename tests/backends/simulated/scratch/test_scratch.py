@@ -10,7 +10,7 @@ from pytest_attnmem.profiles import find_profile
 from pytest_attnmem.torch_releases import KNOWN
 
 from .described import arguments, text
-from .plans import plans
+from .plans import has_rule, plans
 
 #: The number of recorded calls that no rule knows. For the one that was held out, the rules first
 #: gave a wrong plan: the gradient of a bias whose weight is frozen, with more than 65 536 rows.
@@ -21,7 +21,7 @@ UNKNOWN = {
     "operators-layers": 0,
     "operators-layouts": 22,
     "operators-norms": 30,
-    "operators-others": 12,
+    "operators-others": 0,
 }
 
 
@@ -33,6 +33,8 @@ def test_the_plans_are_the_recorded_traces(few, name):
     chosen = few(calls, lambda rows: rows[0]["op"])
     for rows in chosen:
         assert len({text(row) for row in rows}) == 1
+        if not has_rule(rows[0]["op"]):
+            continue
         traces = {
             (version, device): trace
             for version, row in zip(VERSIONS, rows, strict=True)
@@ -54,6 +56,8 @@ def test_the_plans_are_the_recorded_traces(few, name):
     [
         "aten.linalg_lstsq.default",
         "aten.unique_dim.default",  # a merge sort
+        "aten.logsumexp.default",  # C++ code composes it
+        "aten.ldexp_.default",  # tagged pointwise, but of two kernels
         "aten.sum.out",  # the result may have any layout
         "aten.no_such_operator.default",
     ],
