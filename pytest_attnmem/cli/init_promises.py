@@ -33,6 +33,7 @@ _PLUGIN: Final = "pytest_attnmem.plugin.init_session"
 #: Exit codes of a session that ran: all passed, some failed, or errors stopped the collection of
 #: some files, none collected.
 _COMPLETED: Final = (0, 1, 2, 5)
+_USAGE_ERROR: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +133,9 @@ class Suite:
         )
         if not answer.exists() or done.returncode not in _COMPLETED:
             told = " ".join((done.stderr or done.stdout).split())
-            raise AttnMemError(f"pytest ended early: {told[-200:]}")
+            # What pytest refuses is at the beginning, what a program raised at the end.
+            told = told[:300] if done.returncode == _USAGE_ERROR else told[-200:]
+            raise AttnMemError(f"pytest ended early: {told}")
         found: dict[str, Any] = json.loads(answer.read_text("utf-8"))
         return found
 

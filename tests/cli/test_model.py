@@ -192,14 +192,14 @@ def test_the_inputs_that_it_suggests_are_right(models, capsys, name, inputs):
     [
         (
             ["Wrong", "--input", "x=float[B,N,16]"],
-            "the model raised RuntimeError: mat1 and mat2 shapes cannot be multiplied (1024x16 and"
-            " 3x5) at own_models.py:7",
+            "the model raised RuntimeError: a and b must have same reduction dim, but got [1024,"
+            " 16] X [3, 5]. at own_models.py:7",
             ["forward", "product"],
         ),
         (
             ["sequence", "--input", "float[B,N,15]"],
-            "the model raised RuntimeError: mat1 and mat2 shapes cannot be multiplied (1024x15 and"
-            " 16x4)",
+            "the model raised RuntimeError: a and b must have same reduction dim, but got [1024,"
+            " 15] X [16, 4].",
             [],
         ),
         (["exits"], "the program raised SystemExit: 3", ["exits"]),

@@ -172,7 +172,6 @@ def _reported(path: Path) -> None:
         ["report", str(path), "--html", page, "--markdown", page + ".md", "--csv", page + ".csv"],
         ["compare", str(other), str(path)],
         ["merge", str(path), str(other), "-o", page + ".json"],
-        ["diff", str(other), str(path)],
     )
     codes = [main(command) for command in commands]
     if not {*codes} <= {0, 1, 2}:

@@ -97,7 +97,6 @@ def test_a_table_of_values_is_no_formula(hostile, tmp_path):
     [
         ["report", "{hostile}"],
         ["compare", "{hostile}", "{hostile}"],
-        ["diff", "{plain}", "{hostile}"],
         ["merge", "{hostile}", "-o", "{folder}/merged.json"],
     ],
     ids=lambda command: command[0],

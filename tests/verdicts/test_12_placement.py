@@ -322,7 +322,7 @@ def test_an_error_on_the_device_of_nobodys_choice_runs_the_body_again_on_the_hos
     passed = ("test_lengths", "TestCase::test_case")
     assert {ran.outcome(name) for name in passed} == {
         "not enforced: nothing was allocated: it ended with RuntimeError: 'lengths' argument should"
-        " be a 1D CPU int64 tensor, but got 1D cuda:0 torch.int64 tensor, and its tensors were on"
+        " be a 1D CPU int64 tensor, but got 1D cuda:0 Long tensor, and its tensors were on"
         " the device, though it named none"
     }
     assert ran.outcome("test_warm") == "not enforced: nothing was allocated"

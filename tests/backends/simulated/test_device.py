@@ -24,7 +24,7 @@ EXPECTED = {
     "an_error_frees_what_it_leaves": 0,
     "a_size_that_values_tell_is_not_remembered": [4, 1, 4],
     "an_unknown_operator_is_told_each_time": [
-        "no model of aten._linalg_det.default; use backend='null' or 'cuda'"
+        "no model of aten.linalg_matrix_exp.default; use backend='null' or 'cuda'"
     ]
     * 2,
     "values_are_read": [

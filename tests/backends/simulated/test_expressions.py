@@ -11,8 +11,8 @@ from replays import device, emptied
 from pytest_attnmem.errors import CannotSimulate
 
 RECORDED = read("expressions")
-#: The most calls of operators without a rule.
-REFUSED = 16
+#: The most calls that are not enforced, for want of a rule or of a size.
+REFUSED = 49
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -28,8 +28,8 @@ def test_a_call_has_the_recorded_peaks(few, place):
         try:
             found = peaks(simulated, *call)
         except CannotSimulate as error:
-            found = [], f"no model of {error}"
-        if (found[1] or "").startswith("no model of "):
+            found = [], str(error)
+        if found[1] is not None:
             refused.append(call)
         elif rows[place] is None or found != (rows[place], None):
             wrong.append((call, rows[place], *found))
