@@ -30,6 +30,11 @@ def shows_simulated_device(config: pytest.Config, backend: str) -> bool:
     return backend.partition(":")[0] == "simulated" and not _early(config, "disable")
 
 
+def keeps_workspaces(config: pytest.Config) -> bool:
+    """Returns True if the session leaves the workspaces of libraries out of its windows."""
+    return _early(config, "workspaces") != "in"
+
+
 def _early(config: pytest.Config, name: str) -> object:
     """Returns the value of an option; None if it cannot be read, which stops the session later."""
     given = getattr(config.known_args_namespace, f"attnmem_{name}", None)

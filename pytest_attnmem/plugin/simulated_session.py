@@ -7,13 +7,15 @@ not import torch before the suite does.
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from ..backends.import_watch import after_import
 from ..errors import AttnMemError, BackendUnavailable
+from ..measurement.kept_workspaces import kept_workspaces
+from .backend_option import keeps_workspaces
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -49,6 +51,7 @@ class SimulatedSession:
         self._argument = backend.partition(":")[2]
         self._backend: BackendProtocol | None = None
         self._outside: SessionDevice | None = None
+        self._switches = ExitStack()
         self._named_by_conftest = False
         self._fixtures: set[tuple[str, str]] = set()
         """The fixtures that put tensors on the device, by name and place."""
@@ -65,6 +68,8 @@ class SimulatedSession:
         from ..profiles import offered_profiles
 
         if self._outside is None:
+            if keeps_workspaces(self._config):  # from the device's first product on
+                self._switches.enter_context(kept_workspaces())
             try:
                 offered = self._config.hook.pytest_attnmem_device_profiles()
                 openers = with_profiles(offered_profiles(offered), without_rules=True)
@@ -86,6 +91,7 @@ class SimulatedSession:
         if self._outside is not None:
             self._outside.exit()
             delattr(sys.modules["torch.library"], SHOWN)
+        self._switches.close()
 
     def as_installed(self) -> AbstractContextManager[None]:
         """Returns a context in which PyTorch's devices are those of the machine."""

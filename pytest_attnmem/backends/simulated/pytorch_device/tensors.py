@@ -17,6 +17,8 @@ from typing import Any, Final, NamedTuple, Protocol
 
 import torch
 
+from ....errors import CannotSimulate
+
 #: More bytes than most processes ever allocate in all. Addresses beyond the range are numbers that
 #: nobody else has, and that nobody may read.
 _RANGE: Final = 1 << 45
@@ -228,10 +230,19 @@ class TensorMaker:
         return _Form(described, ctypes.byref(described), nbytes, sizes)
 
     def _number_of(self, dtype: torch.dtype) -> int:
-        """Returns DLPack's number of a dtype: the one in what PyTorch exports of the host."""
+        """Returns DLPack's number of a dtype: the one in what PyTorch exports of the host.
+
+        Raises:
+            CannotSimulate: it has none.
+        """
         found = self._dtypes.get(dtype)
         if found is None:
-            capsule = torch._C._to_dlpack(torch.empty(1, dtype=dtype, device="cpu"))
+            try:
+                capsule = torch._C._to_dlpack(torch.empty(1, dtype=dtype, device="cpu"))
+            except BufferError as error:  # DLPack has no such type
+                raise CannotSimulate(
+                    f"tensors of {dtype} cannot be simulated; use backend='null' or 'cuda'"
+                ) from error
             found = _Described.from_address(_pointer_in(capsule, _NAME)).dtype
             self._dtypes[dtype] = found
         return found
