@@ -1,4 +1,4 @@
-"""What the plugin costs, beside bare pytest and what the field uses, in one run and one table.
+"""Measures the plugin's cost beside bare pytest and other plugins, in one run and one table.
 
 python benchmarks/cost.py [--rounds 5] [--null PYTHON]
 

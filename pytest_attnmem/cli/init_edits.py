@@ -1,4 +1,4 @@
-"""The changes of files that write promises down: markers, and entries of the baseline."""
+"""Writes promises into files, as changes to show or apply: markers, and baseline entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The strongest promise that each of the largest tests of a suite keeps, tried in pytest."""
+"""Finds the strongest promise that each of the largest tests keeps, and tries it in pytest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What kernels with a backward pass of their own share: its recording, and blocks of rows."""
+"""Records the backward pass that a kernel brings along, and cuts rows into blocks."""
 
 from __future__ import annotations
 

@@ -148,6 +148,10 @@ def page(found: Mapping[str, Any]) -> str:
         f"`make device-gate` wrote this page. The truth is null:{ON}. Equal: all of"
         f" {', '.join(NUMBERS)}; for recorded calls the first two, forward, and with the backward"
         " pass.",
+        "",
+        "The rows of operators are of the day on which the engine was switched. Rules that no real"
+        " program needs were deleted after it: docs/evidence/scope.md and accuracy.md have what is"
+        " refused since.",
     ]
     for torch_version, of_version in found.items():
         lines += ["", f"## torch {torch_version}", "", *_tables(of_version)]
