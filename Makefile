@@ -13,6 +13,7 @@ ON_NULL   := tests/null $(wildcard tests/verdicts/*_on_null.py)
 NOX       := nox@2026.10.20
 DOCS      := .venv-docs
 BENCH     := .venv-bench
+STRANGERS := .venv-suites/strangers
 
 # uv takes seconds where pip takes minutes. pip's place of local builds must be named to it. Both compile the modules: the
 # first processes would, each for itself.
@@ -30,7 +31,7 @@ endif
 # With bytecode, or each of the processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo figures docs test test-all device-gate gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites pytorch-suite published histories order null-versions first-hour docs-version clean
+.PHONY: demo figures docs test test-all device-gate gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites strangers pytorch-suite published histories order null-versions first-hour docs-version clean
 .DELETE_ON_ERROR:
 
 # A regression as a user meets it; then all examples, with their table and their page. With one thread, the bytes are
@@ -78,7 +79,7 @@ test-tools: $(VENV)/installed
 	$(BIN)/python -m pytest -n auto --dist loadfile $(TOOLS)
 
 # The tests that visit every object of their process, again and again: a worker of the suite has a million of them.
-HEAP := tests/measurement/test_garbage.py tests/plugin/test_garbage.py tests/plugin/test_late_markers.py
+HEAP := tests/measurement/test_garbage.py tests/plugin/test_garbage.py
 
 # Each kind of test, with at most three cases of it; test-all runs every case of each. A file to a worker at a time, or
 # each worker would make the costly fixtures of it anew. The linters and the tests of HEAP run meanwhile, on the core that
@@ -169,6 +170,12 @@ suites: $(VENV)/installed
 	$(BIN)/python tests/suites/run.py $(ONLY)
 	$(BIN)/python tests/suites/page.py
 
+# Models of libraries that know nothing of this package, on null and simulated: an environment of 6 GB, and half an hour.
+# `make strangers ONLY=glom` runs one again.
+strangers: $(STRANGERS)/installed
+	$(STRANGERS)/bin/python tests/suites/strangers.py $(ONLY)
+	$(STRANGERS)/bin/python tests/suites/page.py
+
 # The null device on each version of PyTorch, from its wheel alone: `make null-versions VERSIONS="2.4.1 2.15.0"` runs some.
 null-versions: $(VENV)/installed
 	$(BIN)/python tests/versions/run.py $(VERSIONS)
@@ -227,6 +234,12 @@ $(NULL)/installed: pyproject.toml constraints.txt
 	$(call venv,$(NULL))
 	$(call install,$(NULL)) "torch===$(TORCH)"
 	$(call install,$(NULL)) --constraint constraints.txt --editable '.[test-null]'
+	touch $@
+
+# In one command, or a library takes a newer torch.
+$(STRANGERS)/installed: tests/suites/strangers.txt
+	$(call venv,$(STRANGERS))
+	$(call install,$(STRANGERS)) "torch===$(TORCH)" --requirement $< --editable '.[test-null]'
 	touch $@
 
 # In the environment of the tests, the plugins that are timed would take part in them.

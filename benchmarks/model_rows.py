@@ -21,7 +21,7 @@ sys.path.insert(0, str(EXAMPLES))
 from gpt import Attention, Config  # noqa: E402  # examples/models is no package
 
 from pytest_attnmem import AttnMemError, model  # noqa: E402
-from pytest_attnmem.measurement.kept_workspaces import kept_workspaces  # noqa: E402
+from pytest_attnmem.measurement.environment import kept_workspaces  # noqa: E402
 from pytest_attnmem.models.sources import source_of  # noqa: E402
 
 CONFIGS = EXAMPLES / "configs"

@@ -35,8 +35,6 @@ Versions: {versions}.
 """
 
 BETWEEN: Final = """
-One allocation of 1000 costs {allocation:.1f} µs more with attnmem's CPU backend.
-
 ## Ten programs without a GPU
 
 Each program of `benchmarks/ten_programs.py` runs on bare `FakeTensorMode`, under PyTorch's
@@ -79,12 +77,11 @@ def main() -> None:
     head = HEAD.format(
         rounds=options.rounds, cores=os.cpu_count(), load=load, versions=", ".join(versions())
     )
-    between = BETWEEN.format(allocation=cost.per_allocation(costs) * 1e6)
     table = "\n".join(of_programs(programs))
     loops = LOOPS.format(side=tile_loops.SIDE) + "\n".join(
         tile_loops.table(tile_loops.measured(options.rounds))
     )
-    page = f"{head}{cost.section(costs)}{between}{table}\n{loops}\n"
+    page = f"{head}{cost.section(costs, options.rounds)}{BETWEEN}{table}\n{loops}\n"
     PAGE.write_text(page, encoding="utf-8")
 
 

@@ -141,8 +141,9 @@ def commands() -> str:
         module.add_arguments(parser)
         rows = [_argument(action) for action in parser._actions]
         notes = f"\n\n{' '.join(parser.epilog.split())}" if parser.epilog else ""
+        words = f"\n\n`{parser.usage % {'prog': parser.prog}}`" if parser.usage else ""
         table = _table(["argument", "", "meaning"], rows)
-        parts.append(f"## attnmem {name}\n\n{_line(module)}\n\n{table}{notes}")
+        parts.append(f"## attnmem {name}\n\n{_line(module)}{words}\n\n{table}{notes}")
     return "\n\n".join(parts)
 
 

@@ -93,7 +93,7 @@ def calculate_kv_cache_memory(
     }
     labels = {"kv_group_size": "group_size", "kv_group_bytes": "group_bytes"}
     cache = kv_cache(Given(sizes, labels), exact("dtype_bytes", dtype_bytes))
-    return cache.nbytes(whole("batch_size", batch_size), whole("seq_len", seq_len))
+    return cache.bytes_for(whole("batch_size", batch_size), whole("seq_len", seq_len))
 
 
 def calculate_attention_flops(

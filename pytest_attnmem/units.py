@@ -114,6 +114,16 @@ def format_distinct(*sizes: int) -> tuple[str, ...]:
     return texts
 
 
+def format_change(nbytes: int) -> str:
+    """Returns a change of bytes: ``+14.0 MiB`` or ``-1.5 KiB``."""
+    return f"{'-' if nbytes < 0 else '+'}{format_size(abs(nbytes))}"
+
+
+def format_count(count: int, thing: str) -> str:
+    """Returns ``1 tensor`` or ``2 tensors``."""
+    return f"{count} {thing}{'' if count == 1 else 's'}"
+
+
 def common_unit(sizes: Iterable[int]) -> str:
     """Returns the unit for a column of *sizes* in bytes: the unit of the largest one, or B."""
     largest = max(map(abs, sizes), default=0)

@@ -159,6 +159,7 @@ def _counted() -> dict[str, str]:
         ("mended_programs", "programs once mistaken", "test_random_programs.py"),
         ("database_programs", "programs once mistaken", "test_random_programs.py"),
         ("index_programs", "reads and writes by index", "test_random_programs.py"),
+        ("deterministic_programs", "deterministic ones", "test_random_programs.py"),
         ("one_element_programs", "operators, size 1", "test_random_programs.py"),
         ("empty_programs", "calls without elements", "test_random_programs.py"),
         ("recurrent_programs", "recurrent networks", "test_random_programs.py"),

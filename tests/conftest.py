@@ -254,4 +254,5 @@ def scripted(suite):
     shutil.copy(Path(__file__).parent / "plugin" / "scripted.py", suite.path)
     suite.write("from scripted import pytest_attnmem_register_backends\n", "conftest.py")
     suite.ini["attnmem_backend"] = "scripted"
+    suite.head = "\nimport pytest\nfrom scripted import memory\n"
     return suite

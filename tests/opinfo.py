@@ -14,14 +14,7 @@ from typing import Any, NamedTuple
 
 import opinfo_ways
 import torch
-from opinfo_samples import (
-    KINDS_OF_WRITES,
-    Sample,
-    backward,
-    operators,
-    samples,
-    writing_calls,
-)
+from opinfo_samples import KINDS_OF_WRITES, Sample, backward, operators, samples, writing_calls
 from recordings import DATA, INSTALLED, read
 from replays import device
 
@@ -45,8 +38,7 @@ class Outcome(NamedTuple):
 
 
 def outcomes(
-    names: Iterable[str] | None = None,
-    each: Callable[[str], bool] = bool,
+    names: Iterable[str] | None = None, each: Callable[[str], bool] = bool
 ) -> dict[str, Outcome]:
     """Returns the outcomes of the recorded samples by name; of ``names`` of operators alone."""
     found = {}

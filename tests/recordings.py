@@ -31,17 +31,22 @@ def folder(release=INSTALLED):
     return path
 
 
-def write(name, what, device, key, rows):
-    """Writes a recording of the null device: its rows by operator, under ``key``."""
-    head = {
-        "what": f"{what} on the null device {device}",
-        "torch": version("torch"),
-        "device": device,
-    }
-    lines = ",\n".join(f"  {json.dumps(op)}: {json.dumps(rows[op])}" for op in sorted(rows))
+def save(name, what, key, rows, **more):
+    """Writes a recording of this torch; returns the file.
+
+    Its rows, a line each, are a list or a mapping under ``key``, after what ``more`` tells of them.
+    """
+    head = {"what": what, "torch": version("torch"), **more}
     start = json.dumps(head, indent=1).removesuffix("\n}")
+    if isinstance(rows, dict):
+        opened, closed = "{}"
+        lines = [f"{json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items()]
+    else:
+        opened, closed = "[]"
+        lines = map(json.dumps, rows)
+    text = ",\n".join(f"  {line}" for line in lines)
     path = folder() / f"{name}.json"
-    path.write_text(f'{start},\n "{key}": {{\n{lines}\n }}\n}}\n', "utf-8")
+    path.write_text(f'{start},\n "{key}": {opened}\n{text}\n {closed}\n}}\n', "utf-8")
     return path
 
 

@@ -89,6 +89,8 @@ class Suite:
     """A folder with tests."""
 
     pytester: pytest.Pytester
+    head: str = "\nimport pytest, torch\n"
+    """The imports of its tests."""
     ini: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -102,13 +104,13 @@ class Suite:
         path.write_text(text, "utf-8")
         return path
 
+    def tests(self, text):
+        """Writes tests below the imports; returns the suite."""
+        self.write(self.head + text)
+        return self
+
     def run(
-        self,
-        *arguments,
-        json_file="rows.json",
-        shown=("-rA",),
-        has_async=False,
-        has_reruns=False,
+        self, *arguments, json_file="rows.json", shown=("-rA",), has_async=False, has_reruns=False
     ):
         """Run the suite, in this process."""
         self._write_ini()

@@ -127,10 +127,7 @@ def test_attention_is_exact(batch, queries, keys, heads, width):
     ("function", "arguments"),
     [
         (calculate_model_memory, {"num_params": 7, "dtype_bytes": 2}),
-        (
-            calculate_max_tokens_per_second,
-            {"model_memory_bytes": 1, "bandwidth_bytes_per_sec": 1},
-        ),
+        (calculate_max_tokens_per_second, {"model_memory_bytes": 1, "bandwidth_bytes_per_sec": 1}),
         (calculate_arithmetic_intensity, {"flops": 1, "bytes_loaded": 1}),
         (
             is_memory_bound,

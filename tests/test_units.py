@@ -8,6 +8,8 @@ from pytest_attnmem.errors import AttnMemError, SizeError
 from pytest_attnmem.units import (
     common_unit,
     excerpt,
+    format_change,
+    format_count,
     format_distinct,
     format_exact,
     format_in,
@@ -24,6 +26,10 @@ sizes = st.one_of(
     st.builds(lambda n, unit: n * unit, st.integers(0, 5000), st.sampled_from([KIB, MIB, GIB])),
 )
 signed = st.builds(lambda size, sign: size * sign, sizes, st.sampled_from([1, -1]))
+
+
+def test_one_of_a_kind_has_no_plural() -> None:
+    assert [format_count(n, "test") for n in (0, 1, 2)] == ["0 tests", "1 test", "2 tests"]
 
 
 @pytest.mark.parametrize(
@@ -57,10 +63,7 @@ def test_parse_size(text: str, size: int) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (
-            "64 MB",
-            "write '64 MiB' (1 MiB = 1024**2 bytes); MB is used for both 10**6 and 2**20",
-        ),
+        ("64 MB", "write '64 MiB' (1 MiB = 1024**2 bytes); MB is used for both 10**6 and 2**20"),
         ("1.5 kB", "write '1.5 KiB' (1 KiB = 1024 bytes); kB is used for both 10**3 and 2**10"),
         ("4KB", "write '4 KiB' (1 KiB = 1024 bytes); KB is used for both 10**3 and 2**10"),
         ("2 gb", "write '2 GiB' (1 GiB = 1024**3 bytes); gb is used for both 10**9 and 2**30"),
@@ -194,6 +197,15 @@ def test_format_exact_is_the_inverse_of_parse_size(size: int) -> None:
 )
 def test_format_exact(size: int, text: str) -> None:
     assert format_exact(size) == text
+
+
+def test_one_thing_is_in_the_singular() -> None:
+    assert [format_count(count, "test") for count in range(3)] == ["0 tests", "1 test", "2 tests"]
+
+
+def test_a_change_has_its_sign() -> None:
+    changes = (14 << 20, -1536, 0)
+    assert [format_change(change) for change in changes] == ["+14.0 MiB", "-1.5 KiB", "+0 B"]
 
 
 def test_format_distinct_turns_exact_only_where_it_must() -> None:

@@ -9,9 +9,8 @@ Its rules are those of c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.13.
 """
 
 from .caching import CachingAllocator
-from .configuration import parse_settings, settings_from
+from .configuration import AllocatorSettings, parse_settings, settings_from
 from .errors import AddressError, AllocationError, AllocatorSettingsError
-from .settings import AllocatorSettings
 from .statistics import Level, Statistics
 
 __all__ = [

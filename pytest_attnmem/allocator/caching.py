@@ -11,11 +11,10 @@ from typing import Final
 
 from ..errors import SizeError
 from .blocks import Block, Pool
-from .device import DeviceMemory
+from .configuration import SMALL_SIZE, AllocatorSettings
 from .errors import AddressError, AllocationError
 from .expandable import ExpandableSegments
-from .segments import Rejected, Segments
-from .settings import SMALL_SIZE, AllocatorSettings
+from .segments import DeviceMemory, Rejected, Segments
 from .statistics import DeviceStats, Statistics
 
 DEFAULT: Final = AllocatorSettings()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 
 from .blocks import Block, ExpandableSegment, Pool
-from .device import DeviceMemory
-from .segments import Segments
-from .settings import MIN_BLOCK, SMALL_SEGMENT, AllocatorSettings
+from .configuration import MIN_BLOCK, SMALL_SEGMENT, AllocatorSettings
+from .segments import DeviceMemory, Segments
 from .statistics import DeviceStats
 
 

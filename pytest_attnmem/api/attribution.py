@@ -83,7 +83,7 @@ def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Ver
             return _unknown(verdict, measured, EAGER)
         held = traced.left if at_end else traced.held
         difference = _difference(measured, traced, at_end)
-        traced = of_second_run(traced, difference.run)
+        traced = of_second_run(traced, difference.run_note)
         return with_held(verdict, replace(traced, held=held, held_note=difference.held_note))
     return _unknown(verdict, measured, why)
 
@@ -178,7 +178,7 @@ class _Difference:
         return self._missing(_SECOND_RUN) or self._surplus
 
     @property
-    def run(self) -> str:
+    def run_note(self) -> str:
         """Returns the second run in words, and the bytes by which it differs."""
         missing = self._missing("it")
         return f"{_SECOND_RUN}, {missing}" if missing else self._surplus or _SECOND_RUN
@@ -204,7 +204,8 @@ class _Difference:
     def _surplus(self) -> str:
         if self.measured >= self.traced:
             return ""
-        return f"{_SECOND_RUN}, eager and without scratch, held {format_size(self.traced)}"
+        held = format_size(self.traced)
+        return f"{_SECOND_RUN}, eager, without scratch or frees of older tensors, held {held}"
 
 
 def _difference(measured: Measurement, traced: Measurement, at_end: bool) -> _Difference:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from ..budgets.budget import Budget, resolve
-from ..budgets.obstacle import Obstacle
+from ..budgets.budget import Budget, Obstacle, resolve
 from ..budgets.parsing import parse
 from ..budgets.tolerance import parse_share, parse_tolerance
 from ..budgets.verdict import Outcome, Verdict, judge

@@ -11,9 +11,9 @@ from enum import Enum
 from typing import Protocol
 
 from ..backends.primed_backend import PrimedBackend
+from ..budgets.budget import Obstacle
 from ..budgets.failure_text import explain
 from ..budgets.growth_fit import Growth
-from ..budgets.obstacle import Obstacle
 from ..budgets.verdict import Outcome, Verdict
 from ..errors import BudgetExceeded, NotEnforced, causes, stops
 from ..measurement.measurement import Measurement

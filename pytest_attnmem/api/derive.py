@@ -40,6 +40,11 @@ def derive(
     """
     if not callable(fn):
         raise BudgetError(f"expected a function and the shapes of its arguments, got {shown(fn)}")
+    if isinstance(fn, type):
+        raise BudgetError(
+            f"{fn.__name__} is a class; name a function, or an instance, such as one that its"
+            f" module makes: model = {fn.__name__}(…)"
+        )
     kind, _, profile = backend.partition(":") if isinstance(backend, str) else ("", "", "")
     if kind != "simulated":
         raise BudgetError(

@@ -73,7 +73,7 @@ class Backend(ABC):
         return 0
 
     def forget(self) -> None:  # noqa: B027  # a default
-        """Begins another test; a backend that remembers tensors forgets those of earlier tests."""
+        """Begins another test; a backend that remembers facts of a test forgets them."""
 
     def empty_cache(self) -> None:  # noqa: B027  # a default
         """Gives unused segments back to the device, where the allocator keeps any."""

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
@@ -17,13 +15,21 @@ from ..measurement.protocol import Delta, Interval, Recorder
 from ..measurement.timeline import AllocEvent
 from ..units import format_size
 from .base import Backend
-from .cpu_profilers import Profiler, ProfilerWatch, default_profiler, in_backward, is_profiling
+from .cpu_profilers import (
+    Profiler,
+    ProfilerWatch,
+    default_profiler,
+    in_backward,
+    is_profiling,
+    note_all_blocks,
+)
 from .cpu_threads import ThreadWatch
 from .followed_threads import FollowedThreads, in_order
 from .tracing.dispatch_tracker import Tracker, raised_at
 from .warm_up import matrix_product
 
-#: torch's text of the error; bad_alloc has none.
+#: torch's text of the error, a plain RuntimeError (c10/core/impl/alloc_cpu.cpp); bad_alloc has
+#: none. Only the allocators of accelerators have a type of their own.
 _WANTED = re.compile(r"DefaultCPUAllocator: .*?you tried to allocate (\d+) bytes", re.DOTALL)
 
 
@@ -34,8 +40,8 @@ class Cpu(Backend):
     device = "cpu"
 
     def __init__(self, profiler: type[Profiler] | None = None) -> None:
+        note_all_blocks()
         self._profiler = profiler or default_profiler()
-        self._alive: Counter[int] = Counter()
 
     @property
     def symbols(self) -> Mapping[str, int]:
@@ -44,7 +50,6 @@ class Cpu(Backend):
 
     def prime(self) -> int:
         """Runs a matrix product in each dtype: libraries set themselves up on first use."""
-        self._use_up_warning()
         recorder = self.gauge()
         recorder.start()
         try:
@@ -54,41 +59,14 @@ class Cpu(Backend):
             requested = recorder.stop().requested
         return requested.final if requested else 0
 
-    def _use_up_warning(self) -> None:
-        """Frees a block whose allocation the profiler did not see, with stderr silenced.
-
-        The allocator warns of the first such block and of each thousandth; without this, the first
-        warning would appear in a test's output.
-        """
-        block = [torch.empty(1)]
-        profiler = self._profiler()
-        with _silent_stderr():
-            profiler.start()
-            block.clear()
-            profiler.stop()
-
     def gauge(self) -> Recorder:
         """Returns a recorder of the allocator's events."""
-        return _EventRecorder(self._profiler(), self._alive)
-
-    @contextmanager
-    def noted(self) -> Iterator[None]:
-        """Notes what its body allocates, so that the end of it counts in a later window."""
-        recorder = self.gauge()
-        recorder.start()
-        try:
-            yield
-        finally:
-            recorder.stop()
+        return _EventRecorder(self._profiler())
 
     def tracer(self) -> Recorder:
         """Returns the dispatcher's view, which also hears of memory that is of no tensor."""
-        heard = _EventRecorder(self._profiler(), Counter())
+        heard = _EventRecorder(self._profiler())
         return _HearingTracker(self.fault_of_dispatcher, heard)
-
-    def forget(self) -> None:
-        """Forgets the blocks of earlier tests, so that their frees count in no later test."""
-        self._alive.clear()
 
     def out_of_memory(self, error: BaseException) -> str | None:
         """Returns ``tried to allocate 64.0 GiB at attn.py:5`` if the allocator could not."""
@@ -105,31 +83,14 @@ def open_backend(argument: str) -> Cpu:
     return Cpu()
 
 
-@contextmanager
-def _silent_stderr() -> Iterator[None]:
-    """Discards the text that C++ code writes to file descriptor 2."""
-    kept = os.dup(2)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(nowhere, 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(nowhere)
-        os.close(kept)
-
-
 class _EventRecorder:
     """Adds up the allocator's events, which are sizes: an allocation is positive, a free negative.
 
-    A tensor allocated before the window and freed in it lowers the level, as on a counter, if an
-    earlier window of the test saw its allocation. Other frees are ignored: the allocator does not
-    report most of them, and may report a size that the address had under another owner.
+    A tensor that is older than the window and freed in it lowers the level, as on a counter.
     """
 
-    def __init__(self, profiler: Profiler, alive: Counter[int]) -> None:
+    def __init__(self, profiler: Profiler) -> None:
         self._profiler = profiler
-        self._alive = alive  # the number of blocks of each size that this test allocated
         self._threads = ThreadWatch()
         self._followed = FollowedThreads(type(profiler))
         self._profilers = ProfilerWatch()
@@ -179,17 +140,12 @@ class _EventRecorder:
     def _fold(self, sizes: list[int], problem: str | None) -> Interval:
         level = peak = allocations = 0
         self.sizes = sizes
-        alive = self._alive
         for size in sizes:
+            level += size
             if size > 0:
-                alive[size] += 1
                 allocations += 1
-                level += size
                 if level > peak:
                     peak = level
-            elif alive[-size] > 0:
-                alive[-size] -= 1
-                level += size
         delta = Delta(peak, level)  # the CPU allocator does not round
         return Interval(delta, delta, None, allocations, problem)
 

@@ -4,15 +4,23 @@ The allocator reports each event to them, scratch inside kernels included. The l
 the cheapest by far and prints nothing; it is deprecated, so Kineto's is the fallback behind the
 same two functions. Each sees only the thread that starts it.
 
+The allocator tells the size of a block that is freed only if it noted it. It notes a block while a
+profiler is on, and forgets one that is freed meanwhile; so a block that was freed while none was on
+leaves its size to the next owner of the address. Hence :func:`note_all_blocks`.
+
 No other module uses these private APIs (written against torch 2.13 to 2.15). A known program checks
 a profiler before it is used, on every torch.
 """
 
 from __future__ import annotations
 
+import atexit
+import ctypes
+import os
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -22,6 +30,7 @@ from torch.autograd import ProfilerConfig, ProfilerState, profiler  # type: igno
 
 from ..errors import BackendUnavailable
 from ..units import shown
+from .autograd_engine import running_node
 
 #: The functions that torch's profilers call to start, in their own modules; ours calls the
 #: originals.
@@ -38,7 +47,7 @@ def in_backward() -> bool:
 
     A profiler that is started or stopped there leaves its callbacks behind until the process ends.
     """
-    return torch._C._current_autograd_node() is not None
+    return running_node() is not None
 
 
 def is_profiling() -> bool:
@@ -160,8 +169,60 @@ class KinetoProfiler(Profiler):
         return Heard(sizes, None)
 
 
+#: The flag of c10/core/CPUAllocator.cpp that has the allocator note every block, as its library
+#: names it: PyTorch's own builds, those with gflags, and those for Windows.
+_FLAG: Final = "FLAGS_caffe2_report_cpu_memory_usage"
+_FLAGS: Final = (_FLAG, f"_ZN3fLB{len(_FLAG)}{_FLAG}E", f"?{_FLAG}@@3_NA")
+_LIBRARIES: Final = ("libc10.so", "libc10.dylib", "c10.dll")
+
+
+def note_all_blocks() -> None:
+    """Has the CPU allocator note all blocks from now on, whether or not a profiler is on.
+
+    Then a profiler hears the size of every block that is freed in a window, as the level of a
+    device's allocator falls by it. Blocks that are older than this call are freed unheard.
+
+    Raises:
+        BackendUnavailable: this torch has no such flag.
+    """
+    flag = _flag()
+    if flag.value:
+        return
+    older = [torch.UntypedStorage(1, device="cpu")]
+    flag.value = True
+    atexit.register(setattr, flag, "value", False)  # or the end would warn of older blocks
+    with _silent_stderr():  # it warns of the first older block that is freed
+        older.clear()
+
+
+@contextmanager
+def _silent_stderr() -> Iterator[None]:
+    """Discards the text that C++ code writes to file descriptor 2."""
+    kept = os.dup(2)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(nowhere)
+        os.close(kept)
+
+
+def _flag() -> ctypes.c_bool:
+    folder = Path(torch.__file__).parent / "lib"
+    for library in (folder / name for name in _LIBRARIES):
+        for name in _FLAGS if library.exists() else ():
+            with suppress(ValueError):  # no such name
+                return ctypes.c_bool.in_dll(ctypes.CDLL(str(library)), name)
+    raise BackendUnavailable(
+        f"backend 'cpu' cannot measure here: torch {torch.__version__} has no flag {_FLAG}, without"
+        " which its allocator does not tell what is freed"
+    )
+
+
 #: The sizes that the known program allocates and, negative, frees.
-_RIGHT: Final = "48 80 -48 16 -80 -16"
+_RIGHT: Final = "48 -112 80 -48 16 -80 -16"
 
 
 def default_profiler() -> type[Profiler]:
@@ -188,9 +249,10 @@ def default_profiler() -> type[Profiler]:
 def _report(found: type[Profiler]) -> str:
     """Returns the sizes that a profiler reports for the known program, or why it reports none."""
     listener = found()
+    older = [torch.UntypedStorage(112, device="cpu")]
     try:
         listener.start()
-        _known_program()
+        _known_program(older)
         heard = listener.stop()
     except Exception as error:  # the API is another one
         with suppress(Exception):
@@ -208,8 +270,10 @@ def _in_thread(found: type[Profiler]) -> str:
     return "".join(reports)
 
 
-def _known_program() -> None:
-    first, second = (torch.UntypedStorage(size, device="cpu") for size in (48, 80))
+def _known_program(older: list[torch.UntypedStorage]) -> None:
+    first = torch.UntypedStorage(48, device="cpu")
+    older.clear()
+    second = torch.UntypedStorage(80, device="cpu")
     del first
     third = torch.UntypedStorage(16, device="cpu")
     del second

@@ -38,7 +38,7 @@ _WITHOUT_TENSORS = frozenset(
     {
         ("tqdm._monitor", "TMonitor"),
         ("pytest_rerunfailures", "ServerStatusDB.run_server"),
-        ("pytest_attnmem.cli.progress", "ProgressLine"),
+        ("pytest_attnmem.cli.terminal", "ProgressLine"),
     }
 )
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 from ..errors import BackendUnavailable, ProgramRefused, StartAgain
 from ..measurement.held import Returned
 from ..measurement.measurement import Measurement
-from ..measurement.protocol import BackendProtocol, watched
+from ..measurement.protocol import BackendProtocol, simulation_context
 from ..measurement.timeline import MOST
 from ..measurement.window import Window
 from ..measurement.window_stack import HolderSearch, is_measured, pause, window
@@ -80,7 +80,7 @@ class PrimedBackend:
         """Makes calls that are not measured."""
         if not times:
             return
-        with watched(self.backend):
+        with simulation_context(self.backend):
             for _ in range(times):
                 self._complete(call)
 

@@ -1,4 +1,4 @@
-"""The entries of a baseline, and their comparison with new measurements."""
+"""The entries of a baseline: their comparison with new measurements, and their updates."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from ..budgets.tolerance import NONE, Tolerance
-from ..units import format_distinct, format_size
-from .torch_version import nearest, split, threads_of, with_one_thread
+from ..units import format_change, format_distinct, format_size
+from .environment_key import nearest, split, threads_of, with_one_thread
 
 #: The start of the reason of a budget that lacks only an entry: the number itself was measured.
 NO_ENTRY: Final = "no baseline entry"
@@ -30,6 +30,8 @@ class State(Enum):
     SAME = "same"
     REGRESSED = "regressed"
     IMPROVED = "improved"
+    UPDATED = "updated"
+    """The entry differed, and ``--attnmem-update all`` replaces it."""
     STALE = "stale"
     """The entry is of a test that is not measured any more."""
 
@@ -189,12 +191,62 @@ def part_changes(before: Mapping[str, int], now: Mapping[str, int]) -> str:
         ((name, change) for name, change in changes.items() if change),
         key=lambda one: (one[1] < 0, -abs(one[1])),
     )
-    texts = [f"{_signed(change)} {name}" for name, change in ordered[:_LISTED]]
+    texts = [f"{format_change(change)} {name}" for name, change in ordered[:_LISTED]]
     if rest := ordered[_LISTED:]:
-        together = _signed(sum(change for _, change in rest))
+        together = format_change(sum(change for _, change in rest))
         texts.append(f"and {together} in {len(rest)} other part{'' if len(rest) == 1 else 's'}")
     return "; ".join(texts)
 
 
-def _signed(nbytes: int) -> str:
-    return f"{'-' if nbytes < 0 else '+'}{format_size(abs(nbytes))}"
+def with_all(entries: Entries, measured: Entries) -> Entries:
+    """Returns the entries with every measurement; entries without a measurement are kept.
+
+    A measurement replaces the entry of another version of torch. In a place that keeps several
+    versions side by side, it replaces only an entry of an unknown version.
+    """
+    return {**without(entries, _replaced(entries, measured)), **measured}
+
+
+def with_new(entries: Entries, measured: Entries) -> Entries:
+    """Returns the entries with those measurements that had no entry."""
+    return {**measured, **entries}
+
+
+def without(entries: Entries, stale: Iterable[Key]) -> Entries:
+    """Returns the entries without the stale ones."""
+    removed = {*stale}
+    return {key: entry for key, entry in entries.items() if key not in removed}
+
+
+def moved(before: Entries, after: Entries) -> dict[Key, Key]:
+    """Returns new key → old key of the entries that an update moved from one torch to another."""
+    gone: dict[tuple[str, ...], list[str]] = {}
+    for key in before.keys() - after.keys():
+        gone.setdefault(key[:3], []).append(key.environment)
+    pairs: dict[Key, Key] = {}
+    for key in after.keys() - before.keys():
+        old = nearest(key.environment, gone.get(key[:3], ()))
+        if old is not None:
+            pairs[key] = key._replace(environment=old)
+    return pairs
+
+
+def _replaced(entries: Entries, measured: Entries) -> list[Key]:
+    kept = side_by_side(entries)
+    versions = {
+        (*key[:3], place): version
+        for key in measured
+        for place, version in [split(key.environment)]
+        if version
+    }
+    replaced = []
+    for key in entries:
+        environment = with_one_thread(key.environment)  # measured with one thread from now on
+        if environment != key.environment and key._replace(environment=environment) in measured:
+            replaced.append(key)
+            continue
+        place, version = split(environment)
+        now = versions.get((*key[:3], place))
+        if now is not None and version != now and not (version and place in kept):
+            replaced.append(key)
+    return replaced

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +18,54 @@ from ..errors import AttnMemError
 from ..measurement.held import Held
 from ..report.held_changes import HeldChange, held_changes
 from ..report.record import Record
-from .search import Found, State, search
+from ..units import format_count
+
+
+class State(Enum):
+    """The result of one commit."""
+
+    GOOD = "good"
+    BAD = "bad"
+    SKIPPED = "skipped"
+    """It cannot be measured."""
+
+
+@dataclass(slots=True)
+class Found:
+    """The end of a search, as numbers of commits."""
+
+    good: int
+    """The last commit that is known to be good before ``bad``."""
+    bad: int
+    """The first commit that is known to be bad."""
+    states: dict[int, State] = field(default_factory=dict)
+    """The commits that were measured."""
+
+    @property
+    def candidates(self) -> range:
+        """Returns the commits of which one is the first bad one: one, unless some are skipped."""
+        return range(self.good + 1, self.bad + 1)
+
+
+def search(count: int, state_of: Callable[[int], State]) -> Found:
+    """Returns the first bad of ``count`` commits, of which the first is good and the last bad.
+
+    It halves the interval; a commit that is skipped is replaced by the nearest one that is not.
+    """
+    found = Found(0, count - 1, {0: State.GOOD, count - 1: State.BAD})
+    while number := _middle(found):
+        state = found.states[number] = state_of(number)
+        if state is State.GOOD:
+            found.good = number
+        elif state is State.BAD:
+            found.bad = number
+    return found
+
+
+def _middle(found: Found) -> int:
+    """Returns the number of the commit to measure next; 0 if there is none."""
+    inside = [n for n in range(found.good + 1, found.bad) if n not in found.states]
+    return min(inside, key=lambda n: abs(2 * n - found.good - found.bad), default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +125,12 @@ def criterion(good: Sample, bad: Sample, grew: bool, tolerance: Tolerance) -> Cr
     newly = [row for row in shared if row in over and row not in already]
     if newly and not grew:
         return Criterion(dict.fromkeys(newly))
+    if already and not grew:
+        before = good.rows[already[0]]
+        raise AttnMemError(
+            f"{named(already[0])} is over its budget at the good end already, on {before.place};"
+            " name an earlier good commit or another --backend; --grew finds what grew since"
+        )
     levels: dict[Row, int | None] = {}
     for row in shared:
         before = good.rows[row]
@@ -92,9 +146,9 @@ def criterion(good: Sample, bad: Sample, grew: bool, tolerance: Tolerance) -> Cr
             f"{named(already[0])} is over its budget at the good end already, and did not grow;"
             " name an earlier good commit"
         )
-    tests = f"{len(shared)} result{'' if len(shared) == 1 else 's'}"
+    results = format_count(len(shared), "result")
     raise AttnMemError(
-        f"the bad end is good: of {tests} none is over its budget or grew since the good end"
+        f"the bad end is good: of {results} none is over its budget or grew since the good end"
     )
 
 
@@ -182,7 +236,7 @@ class Bisection:
         self._show = show
         self._samples: dict[str, Sample] = {}
 
-    def run(self, good: str, bad: str, *, grew: bool, tolerance: Tolerance) -> Result:
+    def between(self, good: str, bad: str, *, grew: bool, tolerance: Tolerance) -> Result:
         """Returns the first bad commit, and what it changed.
 
         Raises:
@@ -229,7 +283,7 @@ class Bisection:
 
     def _sample(self, commit: str) -> Sample:
         if commit not in self._samples:
-            self._show(f"measured {len(self._samples)} commits, now {commit[:10]}")
+            self._show(f"measured {format_count(len(self._samples), 'commit')}, now {commit[:10]}")
             self._samples[commit] = self._measure(commit, *_PLAIN)
         return self._samples[commit]
 
@@ -238,7 +292,7 @@ class Bisection:
             self._files.check_out(commit)
         except AttnMemError as error:
             return Sample(problem=str(error))
-        return self._process.run(self._tests, *options)
+        return self._process.sample(self._tests, *options)
 
     def _culprits(self, before: str, first: str, rule: Criterion) -> tuple[Culprit, ...]:
         """Returns the rows that are worse since a commit, those that tell it first."""

@@ -4,19 +4,116 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from enum import Enum
 from fractions import Fraction
+from math import prod
+from typing import Final
 
 from ..errors import FormulaError
 from ..formulas import syntax_tree
 from ..formulas.formula import parse_formula
 from ..formulas.syntax_tree import Node
+from ..measurement.held import SAVED, Held
 from ..measurement.measurement import Measurement
+from ..measurement.tensor_groups import Group, grouped
 from ..symbols.attention_shape import AttentionShape
 from ..units import format_size
 from . import held_table
 from .budget import Budget
-from .failure_topic import topic
 from .verdict import Outcome, Verdict
+
+#: Operators that copy what is there already, and those that make one type from another.
+_COPIES: Final = frozenset(
+    {"cat", "clone", "constant_pad_nd", "copy", "gather", "index", "index_select", "repeat"}
+    | {"repeat_interleave", "stack", "view_copy"}
+)
+_CASTS: Final = frozenset({"to_copy", "_to_copy"})
+_LENGTHS: Final = frozenset("NM")
+_OF_TRAINING: Final = frozenset({"parameter", "gradient", "optimizer", SAVED})
+
+
+class Topic(Enum):
+    """A section of ``attnmem explain``."""
+
+    PARTS = "parts"
+    SCORES = "scores"
+    MASK = "mask"
+    COPY = "copy"
+    DTYPE = "dtype"
+    TEMPORARIES = "temporaries"
+    SAVED = "saved"
+    RETAINED = "retained"
+    SCRATCH = "scratch"
+    OUT_OF_MEMORY = "out-of-memory"
+    NOT_ENFORCED = "not-enforced"
+
+
+def topic(verdict: Verdict) -> Topic:
+    """Returns the topic of a verdict: what failed, or what the largest of its tensors is."""
+    measurement, budget = verdict.measurement, verdict.budget
+    if verdict.outcome is Outcome.NOT_ENFORCED:
+        return Topic.NOT_ENFORCED
+    if measurement is None or budget is None:
+        return Topic.PARTS
+    if measurement.out_of_memory is not None:
+        return Topic.OUT_OF_MEMORY
+    held = verdict.more or measurement.held
+    if verdict.leak:
+        return Topic.RETAINED
+    if budget.metric == "retained":
+        return Topic.SAVED if any(_is_saved(one) for one in held) else Topic.RETAINED
+    value = measurement.value(budget.metric)
+    limit = budget.limit_bytes if budget.exact and not verdict.regression else None
+    below = value is not None and limit is not None and value < limit
+    return Topic.PARTS if below or not held else _of_tensors(held, value, budget.limit_bytes)
+
+
+def _of_tensors(held: tuple[Held, ...], value: int | None, limit: int | None) -> Topic:
+    """Returns the topic of the largest tensors."""
+    groups = grouped(held)
+    largest = groups[0].held
+    if largest.scratch:
+        return Topic.SCRATCH
+    if any(one.held.dtype == "bool" and _covers(one, largest) for one in groups):
+        return Topic.MASK
+    if largest.op in _CASTS:
+        return Topic.DTYPE
+    if largest.op in _COPIES:
+        return Topic.COPY
+    if _of_all_pairs(largest):
+        alike = sum(one.count for one in groups if _of_all_pairs(one.held))
+        return Topic.SCORES if alike < 3 else Topic.TEMPORARIES
+    if largest.holder and not _is_saved(largest):
+        return Topic.RETAINED
+    of_layers = "*" in largest.module  # a tensor of each layer, which only a backward pass frees
+    kept = of_layers or _is_saved(largest) or largest.role in _OF_TRAINING
+    return Topic.SAVED if kept else _of_temporaries(held, value, limit)
+
+
+def _of_temporaries(held: tuple[Held, ...], value: int | None, limit: int | None) -> Topic:
+    """Returns ``copy`` if copies alone make the excess, ``temporaries`` if no tensor alone does."""
+    largest = max(one.nbytes for one in held)
+    excess = largest if value is None or limit is None else value - limit
+    copies = sum(one.nbytes for one in held if one.op in _COPIES)
+    if copies and copies >= excess:
+        return Topic.COPY
+    alone = len(held) == 1 or (limit is not None and largest > limit)
+    return Topic.PARTS if alone else Topic.TEMPORARIES
+
+
+def _is_saved(held: Held) -> bool:
+    return held.role == SAVED or held.holder.startswith("saved by ")
+
+
+def _covers(group: Group, tensor: Held) -> bool:
+    return prod(group.held.shape) >= prod(tensor.shape)
+
+
+def _of_all_pairs(held: Held) -> bool:
+    """Returns True for a tensor with a number for each pair of a query and a key."""
+    if held.dims:
+        return len(held.dims) > 1 and {*held.dims[-2:]} <= _LENGTHS
+    return len(held.shape) > 2 and held.shape[-2] == held.shape[-1]
 
 
 def explain(verdict: Verdict, shape: AttentionShape, *, listed: bool = True) -> str:
@@ -28,19 +125,8 @@ def explain(verdict: Verdict, shape: AttentionShape, *, listed: bool = True) -> 
     if verdict.outcome is Outcome.NOT_ENFORCED:
         lines = [f"not enforced: {verdict.reason}"]
         lines += [f"  {verdict.obstacle.remedy}"] if verdict.obstacle else []
-    if verdict.change:
-        lines.append(f"  grew      {verdict.change}")
+    lines += explanation(verdict, shape)
     budget, measurement = verdict.budget, verdict.measurement
-    if budget is not None and budget.contract is not None:
-        label = "contract" if budget.sum is None else "budget  "
-        lines.append(f"  {label}  " + "   ".join(filter(None, _written(budget))))
-        lines += [line for growth in verdict.growths[:1] for line in str(growth).splitlines()]
-    if budget is not None and budget.limit_bytes is not None:
-        text, values, where = _written(budget)
-        if text or values:
-            lines.append("  budget    " + "   ".join(filter(None, (text, values, where))))
-        lines += _growth_lines(verdict, budget.text, shape)
-        lines += _workspace_lines(budget.metric, measurement)
     if measurement is not None and listed:
         at_end = budget is not None and budget.metric == "retained"
         lines += held_table.lines(measurement.held, "end" if at_end else "peak", verdict.more)
@@ -50,6 +136,24 @@ def explain(verdict: Verdict, shape: AttentionShape, *, listed: bool = True) -> 
         lines.append(f"  {verdict.hint}")
     lines.append(f"  attnmem explain {topic(verdict).value}")
     return "\n".join(lines)
+
+
+def explanation(verdict: Verdict, shape: AttentionShape) -> Iterator[str]:
+    """Yields the lines below the reason: what grew, the budget, and the growth of both."""
+    if verdict.change:
+        yield f"  grew      {verdict.change}"
+    budget = verdict.budget
+    if budget is not None and budget.contract is not None:
+        label = "contract" if budget.sum is None else "budget  "
+        yield f"  {label}  " + "   ".join(filter(None, _written(budget)))
+        for growth in verdict.growths[:1]:
+            yield from str(growth).splitlines()
+    if budget is not None and budget.limit_bytes is not None:
+        text, values, where = _written(budget)
+        if text or values:
+            yield "  budget    " + "   ".join(filter(None, (text, values, where)))
+        yield from _growth_lines(verdict, budget.text, shape)
+        yield from _workspace_lines(budget.metric, verdict.measurement)
 
 
 def _written(budget: Budget) -> tuple[str, str, str]:

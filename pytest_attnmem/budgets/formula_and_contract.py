@@ -34,7 +34,7 @@ class FormulaAndContract:
         """The symbols that the formula reads, or that the contract names."""
         return self.formula.symbols | self.contract.symbols
 
-    def nbytes(self, shape: AttentionShape, own: AttentionShape) -> int:
+    def bytes_at(self, shape: AttentionShape, own: AttentionShape) -> int:
         """Returns the bytes of the formula at other sizes than the test's *own*, rounded down.
 
         Raises:

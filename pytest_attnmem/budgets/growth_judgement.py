@@ -43,6 +43,8 @@ class Judgement:
     """The tensor beneath the peak that breaks the contract."""
     hint: str = ""
     """What to do about a broken contract."""
+    leak: bool = False
+    """True if each run leaves memory that outlives the test."""
 
 
 def judge_fit(fit: Polynomial, contract: Contract, varied: Sequence[str], what: str) -> Judgement:

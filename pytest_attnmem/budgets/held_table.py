@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from ..measurement.held import Held
 from ..measurement.symbolic_shapes import product
 from ..measurement.tensor_groups import ROLES, Group, apart, held_by, in_module, line_of
-from ..units import format_size
+from ..units import format_count, format_size
 
 #: The number of groups to show.
 _SHOWN = 10
@@ -32,14 +32,13 @@ def lines(held: Sequence[Held], moment: str, more: Sequence[Held] = ()) -> list[
         else:
             others.append(tensor)
     if not more:
-        return [f"  held at the {moment} ({_count(held)}):", *_listed(held)]
-    rest = [f"  held at the {moment} besides ({_count(others)}):", *_listed(others)]
-    title = f"  held at the {moment} and not in the baseline ({_count(more)}):"
+        return [f"  held at the {moment} ({format_count(len(held), 'tensor')}):", *_listed(held)]
+    rest = [
+        f"  held at the {moment} besides ({format_count(len(others), 'tensor')}):",
+        *_listed(others),
+    ]
+    title = f"  held at the {moment} and not in the baseline ({format_count(len(more), 'tensor')}):"
     return [title, *_listed(more), *(rest if others else [])]
-
-
-def _count(held: Sequence[Held]) -> str:
-    return f"{len(held)} tensor{'' if len(held) == 1 else 's'}"
 
 
 def _listed(held: Sequence[Held]) -> list[str]:
@@ -70,7 +69,7 @@ def _rows(held: Sequence[Held]) -> Iterator[_Row]:
         yield group.nbytes, group.count, _cells(group, several), held_by(group.held)
     for role, tensors in roles.items():
         nbytes = sum(tensor.nbytes for tensor in tensors)
-        text = f"{ROLES[role]}: {_count(tensors)}"
+        text = f"{ROLES[role]}: {format_count(len(tensors), 'tensor')}"
         yield nbytes, len(tensors), (format_size(nbytes), text), ""
 
 

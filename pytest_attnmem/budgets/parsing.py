@@ -12,8 +12,8 @@ from ..formulas.exact_arithmetic import MAX_BITS
 from ..formulas.formula import Formula, parse_formula
 from ..measurement.measurement import METRICS
 from ..suggestion import closest, did_you_mean, product
-from ..symbols.dtypes import itemsize_of
 from ..symbols.names import ALIASES, SYMBOLS
+from ..symbols.sizes import itemsize_of
 from ..units import parse_size, shown
 from .budget import BudgetSpec
 from .formula_and_contract import FormulaAndContract, split

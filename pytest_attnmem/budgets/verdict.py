@@ -13,11 +13,10 @@ from ..measurement.held import Held
 from ..measurement.measurement import Measurement
 from ..symbols.attention_shape import AttentionShape
 from ..units import format_distinct, format_size
-from .budget import Budget, BudgetSpec, resolve
+from .budget import Budget, BudgetSpec, Obstacle, resolve
 from .growth_contract import Contract
 from .growth_fit import Growth, GrowthFindings
 from .growth_judgement import Answer
-from .obstacle import Obstacle
 
 
 class Outcome(Enum):
@@ -48,6 +47,8 @@ class Verdict:
     """What to do: the command that accepts the new bytes, or another budget."""
     regression: bool = False
     """True if the baseline is exceeded, not a limit of the test."""
+    leak: bool = False
+    """True if each run leaves memory that outlives the test, which no contract allows."""
     lacks_limit: bool = False
     """True if only the limit is missing."""
     obstacle: Obstacle | None = None
@@ -151,7 +152,8 @@ def _judge_growths(
     if judgement.answer is Answer.BROKEN:
         bound = f"contract is {contract}" if budget.sum is None else f"budget is {budget.text}"
         reason = f"{judgement.reason} on {place}; the {bound}"
-        return replace(verdict(Outcome.OVER, reason), growths=worst_first, hint=judgement.hint)
+        over = replace(verdict(Outcome.OVER, reason), growths=worst_first, hint=judgement.hint)
+        return replace(over, leak=judgement.leak)
     if judgement.answer is Answer.UNKNOWN:
         return replace(unknown(judgement.reason), growths=worst_first)
     if notes:  # a symbol that did not vary may hide any growth
@@ -202,9 +204,9 @@ def _over(value: int, limit: int, measurement: Measurement, budget: Budget) -> s
 
 
 def _under(value: int, limit: int, measurement: Measurement, budget: Budget) -> str:
-    return (  # in whole bytes, for pasting
-        f"{budget.metric} {value} B is under the exact budget {limit} B by {limit - value} B on"
-        f" {measurement.place}: write the improvement down"
+    return (
+        f"{budget.metric} {value:,} B is under the exact budget {limit:,} B by {limit - value:,} B"
+        f" on {measurement.place}: write the improvement down, {value}"
     )
 
 

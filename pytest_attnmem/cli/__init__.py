@@ -14,7 +14,7 @@ from typing import Final, Protocol, cast
 from .. import __version__
 from ..errors import AttnMemError, BudgetError, ProgramRefused
 from ..leave import leave
-from ..measurement.kept_workspaces import kept_workspaces
+from ..measurement.environment import kept_workspaces
 from ..program_frames import program_lines
 from ..units import excerpt, shown
 from . import (
@@ -87,7 +87,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     As in a shell, the exit code is 130 after an interrupt and 141 after a closed pipe.
     """
     words, tests = _split(sys.argv[1:] if argv is None else argv)
-    arguments = make_parser().parse_args(words, Namespace(tests=tests))
+    parser = make_parser()
+    if not words:
+        parser.print_help(sys.stderr)
+        return 2
+    arguments = parser.parse_args(words, Namespace(tests=tests))
     try:
         _check_values(arguments)
         # A user's program runs as it would without us; all other commands list workspaces apart.

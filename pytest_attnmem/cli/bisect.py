@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from ..backends.registry import BACKENDS, check_name
-from ..bisection.bisection import Bisection, Culprit, Result
-from ..bisection.search import State
+from ..bisection.bisection import Bisection, Culprit, Result, State
 from ..budgets.tolerance import parse_tolerance
 from ..commits.commit_files import commit_files, fixed_tests
 from ..commits.repository import Commit, Repository
 from ..commits.warm_process import named, warm_process
 from ..errors import AttnMemError
 from ..report import held_changes
-from ..units import excerpt, format_distinct
-from .progress import progress
+from ..units import excerpt, format_count, format_distinct
+from .commit_backend import add_backend, backend_at, check_backend
+from .terminal import answer, progress
 
 #: The most lines of tensors for one test.
 _TENSORS: Final = 6
@@ -30,18 +28,14 @@ def add_arguments(parser: ArgumentParser) -> None:
     """``v1.2..HEAD -- tests/test_attention.py``."""
     parser.usage = "%(prog)s [options] GOOD..BAD [-- tests and options of pytest]"
     parser.epilog = (
-        "A commit is bad if a test is over its budget there and not at the good end; if there is no"
-        " such test, if a test's peak is above that of the good end. Tests without a marker are"
-        " measured too. The files of a commit are in a folder of their own; your repository is only"
-        " read. Commits that cannot be measured are skipped and named."
+        "Without words after --, all tests run. A commit is bad if a test is over its budget"
+        " there and not at the good end; if there is no such test, if a test's peak is above that"
+        " of the good end. Tests without a marker are measured too. The files of a commit are in a"
+        " folder of their own; your repository is only read. Commits that cannot be measured are"
+        " skipped and named."
     )
     parser.add_argument("range", metavar="GOOD..BAD", help="two commits, such as v1.2..HEAD")
-    parser.add_argument(
-        "--backend",
-        default="simulated",
-        metavar="NAME",
-        help="as of pytest --attnmem-backend (default: simulated)",
-    )
+    add_backend(parser, "bad")
     parser.add_argument(
         "--grew", action="store_true", help="a larger peak is bad, even if a budget is exceeded"
     )
@@ -75,7 +69,7 @@ def execute(arguments: Namespace) -> int:
         AttnMemError: an end is not a commit, the ends cannot be told apart, or git fails.
     """
     tolerance = parse_tolerance(arguments.tolerance, "--tolerance")
-    check_name(arguments.backend, BACKENDS)
+    check_backend(arguments.backend, arguments.tests)
     if not arguments.timeout > 0:
         raise AttnMemError(f"--timeout: expected more than 0 seconds, got {arguments.timeout:g}")
     if find_spec("torch") is None:
@@ -85,20 +79,22 @@ def execute(arguments: Namespace) -> int:
     good, bad = repository.ends(arguments.range)
     tests = [relative_to_here(word, repository.root) for word in arguments.tests]
     fixed = fixed_tests(repository, arguments.tests_from, bad, tests)
+    backend = arguments.backend or backend_at(repository, bad, tests)
     with (
-        progress("starting the process that runs the tests") as show,
+        progress("starting the process that runs the tests", lines=True) as show,
         commit_files(repository, fixed) as files,
         warm_process(
-            repository.root, files.path, repository.folder, arguments.backend, arguments.timeout
+            repository.root, files.path, repository.folder, backend, arguments.timeout
         ) as process,
     ):
-        found = Bisection(repository, files, process, tests, show).run(
+        found = Bisection(repository, files, process, tests, show).between(
             good, bad, grew=arguments.grew, tolerance=tolerance
         )
-    if arguments.json:
-        print(json.dumps(to_dict(found), indent=1, ensure_ascii=False))
-    else:
-        print("\n".join([*render(found), *uncommitted(repository)]))
+    answer(
+        arguments.json,
+        lambda: {**to_dict(found), "backend": backend},
+        lambda: [*render(found, backend), *uncommitted(repository)],
+    )
     return 0 if len(found.found.candidates) == 1 else 1
 
 
@@ -110,34 +106,34 @@ def relative_to_here(word: str, root: Path) -> str:
     return word
 
 
-def uncommitted(repository: Repository) -> Iterator[str]:
-    """Yields a line if files have changes that are in no commit."""
-    if number := repository.changed_files():
+def uncommitted(repository: Repository, but: Sequence[str] = ()) -> Iterator[str]:
+    """Yields a line if files, other than these, have changes that are in no commit."""
+    if number := repository.changed_files(but):
         files = "1 file has" if number == 1 else f"{number} files have"
         yield f"{files} changes that are in no commit, which were not measured"
 
 
-def render(found: Result) -> list[str]:
+def render(found: Result, backend: str) -> list[str]:
     """Returns the answer, then what it rests on."""
-    lines = [*_answer(found)]
+    lines = [*_answer(found, backend)]
     for culprit in found.culprits:
         lines += ["", *_told(culprit)]
     if skipped := found.skipped:
-        plural = "s" if len(skipped) > 1 else ""
-        lines += ["", f"skipped {len(skipped)} commit{plural} that cannot be measured:"]
+        lines += ["", f"skipped {format_count(len(skipped), 'commit')} that cannot be measured:"]
         lines += [f"  {_line(commit)}\n    {excerpt(why, 160)}" for commit, why in skipped]
-    measured = len(found.samples)
-    return [*lines, "", f"measured {measured} commits; bad: {_meaning(found)}"]
+    measured = format_count(len(found.samples), "commit")
+    return [*lines, "", f"measured {measured}; bad: {_meaning(found)}"]
 
 
-def _answer(found: Result) -> Iterator[str]:
+def _answer(found: Result, backend: str) -> Iterator[str]:
     candidates = found.found.candidates
     if len(candidates) > 1:
-        yield f"the first bad commit is one of {len(candidates)}; those between were skipped:"
+        one = f"one of {len(candidates)}, measured on {backend}"
+        yield f"the first bad commit is {one}; those between were skipped:"
         yield from (f"  {_line(found.commits[number])}" for number in candidates)
         return
     commit = found.first_bad
-    yield f"{commit.sha} is the first bad commit"
+    yield f"{commit.sha} is the first bad commit, measured on {backend}"
     yield f"  author  {commit.author}"
     yield f"  date    {commit.date}"
     yield f"  title   {excerpt(commit.subject, 160)}"

@@ -20,7 +20,7 @@ from ..certified import certificate
 from ..errors import AttnMemError
 from ..nulldevice import parts, torch_build
 from ..torch_releases import Version, minor_version
-from .progress import progress
+from .terminal import progress
 
 #: What operators of PyTorch's own call beside its kernels.
 _LIBRARIES: Final = ("cudnn", "nvrtc")

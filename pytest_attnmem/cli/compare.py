@@ -15,10 +15,17 @@ from ..report.held_changes import held_changes, term
 from ..report.json import load
 from ..report.markdown import LIMIT, code, fitting, size
 from ..report.record import Record
-from ..report.session_diff import Change, ChangeKind, Differences, differences
-from ..report.torch_upgrade import Upgrade, by_operator, upgrade
-from ..units import common_unit, excerpt, format_size, printable
-from .progress import progress
+from ..report.session_diff import (
+    Change,
+    ChangeKind,
+    Differences,
+    Upgrade,
+    by_operator,
+    differences,
+    upgrade,
+)
+from ..units import common_unit, excerpt, format_change, format_size, printable
+from .terminal import progress
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -212,7 +219,7 @@ def _name(change: Change) -> str:
 def _numbers(change: Change, unit: str) -> Iterator[str]:
     for row in (change.old, change.new):
         yield cells.size(row.value if row is not None else None, unit)
-    yield "" if change.delta is None else f"{change.delta:+,} B"
+    yield "" if change.delta is None else format_change(change.delta)
     yield _percent(change)
 
 
@@ -243,10 +250,7 @@ def _kind(change: Change, quoted: Callable[[str, int], str], torch: Upgrade | No
 
 def _operators(change: Change) -> str:
     """Returns ``mm (scratch) +32.0 MiB``; empty if it is not known which operators changed."""
-    grown = [
-        f"{name} {'+' if nbytes > 0 else '-'}{format_size(abs(nbytes))}"
-        for name, nbytes in by_operator(change).items()
-    ]
+    grown = [f"{name} {format_change(nbytes)}" for name, nbytes in by_operator(change).items()]
     more = [f"{len(grown) - _LISTED} more"] if len(grown) > _LISTED else []
     return ", ".join([*grown[:_LISTED], *more])
 

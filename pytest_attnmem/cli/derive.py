@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser, Namespace
 from dataclasses import asdict
 from typing import Any
@@ -12,9 +11,9 @@ from ..closed_forms.derived import Derived, Holder, Term
 from ..errors import BudgetError, SizesError
 from ..measurement.qkv_inputs import dtype_of
 from ..models.sources import named_object
-from ..units import shown
+from ..units import format_count, shown
 from .kernel_workload import size_of
-from .progress import progress
+from .terminal import answer, progress
 
 #: The most tensors that are listed below a term.
 _HOLDERS = 12
@@ -77,10 +76,7 @@ def execute(arguments: Namespace) -> int:
     except SizesError as error:
         problem = f"{error.problem}: --sizes N=512,1024,1536,2048"
         raise BudgetError(problem) from error.__cause__
-    if arguments.json:
-        print(json.dumps(to_dict(found), indent=1, ensure_ascii=False))
-    else:
-        print("\n".join(render(found)))
+    answer(arguments.json, lambda: to_dict(found), lambda: render(found))
     return 0
 
 
@@ -103,7 +99,7 @@ def render(found: Derived) -> list[str]:
                 for holder in term.held[:_HOLDERS]
             ]
             if rest := len(term.held[_HOLDERS:]):
-                lines.append(f"      and {rest} more kinds of tensors")
+                lines.append(f"      and {format_count(rest, 'more kind')} of tensors")
     limits = [f"{name} >= {size}" for name, size in found.least.items()]
     limits += [f"{name} <= {size}" for name, size in found.most.items()]
     limits += [f"multiples of {step} of {name}" for name, step in found.steps.items()]

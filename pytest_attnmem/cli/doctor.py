@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 import sys
 from argparse import ArgumentParser, Namespace
@@ -19,8 +18,7 @@ from ..measurement.installed_torch import missing_rules
 from ..nulldevice import build, launch, parts, torch_build
 from ..nulldevice.torch_build import TorchBuild
 from ..units import excerpt, format_size
-from .progress import progress
-from .terminal import painted
+from .terminal import answer, painted, progress
 
 #: Packages that this one uses, or that change how tests run.
 _PACKAGES: Final = (
@@ -54,10 +52,7 @@ def execute(arguments: Namespace) -> int:
     with progress("importing torch") as show:
         found = examine(show)
     works = asked in found.working if asked not in ("", "auto") else bool(found.working)
-    if arguments.json:
-        print(json.dumps(to_dict(found), indent=1, ensure_ascii=False))
-    else:
-        print("\n".join(render(found)))
+    answer(arguments.json, lambda: to_dict(found), lambda: render(found))
     return 0 if works else 1
 
 

@@ -2,36 +2,46 @@
 
 from __future__ import annotations
 
+import platform
+import tempfile
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from ..backends.registry import BACKENDS, check_name
 from ..budgets.tolerance import Tolerance, parse_tolerance
-from ..commits.repository import Repository
+from ..commits.commit_files import FixedTests, fixed_tests
+from ..commits.repository import Listed, Repository
 from ..errors import AttnMemError
+from ..history.kept_results import kept_results
+from ..history.measurer import Measurer, Setting
 from ..history.page import page
-from ..history.project_history import ProjectHistory, Step, read_history, to_json
-from ..history.steps import with_session
+from ..history.program import program
+from ..history.project_history import Point, ProjectHistory, Step, read_history, to_json
+from ..history.steps import find_steps, with_ends, with_session
 from ..history.text import markdown, table
-from ..report import write
+from ..nulldevice.kept_build import user_cache
+from ..report import check_output_path, write
 from ..units import excerpt
-from .bisect import uncommitted
-from .history_measurement import measured_history
-from .output_path import check_output_path
-from .progress import progress
+from .bisect import relative_to_here, uncommitted
+from .commit_backend import DEFAULT, add_backend, backend_at, check_backend
+from .terminal import progress
 
 _OUTPUTS: Final = ("json", "markdown", "html")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
     """``v1.0..main -- tests/test_attention.py``."""
-    parser.usage = "%(prog)s [options] [FIRST..LAST] [-- tests and options of pytest]"
+    parser.usage = (
+        "%(prog)s [options] [FIRST..LAST] (-- tests and options of pytest | --program FILE)"
+    )
     parser.epilog = (
-        "Commits with the same files are measured once, and kept: the next run measures new"
-        " commits alone, and an interrupted run goes on. Your files, index and stashes are not"
+        "It needs the tests after --, or --program; --tests-from each alone runs all tests of each"
+        " commit. Commits with the same files are measured once, and kept: the next run measures"
+        " new commits alone, and an interrupted run goes on. Your files, index and stashes are not"
         " touched. Each commit runs its code, as its tests would: measure only what you would run."
     )
     parser.add_argument(
@@ -41,12 +51,7 @@ def add_arguments(parser: ArgumentParser) -> None:
         default="HEAD",
         help="the commits, such as v1.0..main; LAST alone for all up to it (default: HEAD)",
     )
-    parser.add_argument(
-        "--backend",
-        default="simulated:H100",
-        metavar="NAME",
-        help="as of pytest --attnmem-backend (default: simulated:H100)",
-    )
+    add_backend(parser, "last")
     parser.add_argument(
         "--program",
         type=Path,
@@ -143,9 +148,12 @@ def execute(arguments: Namespace) -> int:
     else:
         _check(arguments)
         repository = Repository(Path.cwd())
-        with progress("reading the commits") as show:
+        with progress("reading the commits", lines=True) as show:
             found, problem = measured_history(arguments, repository, show)
-        notes += uncommitted(repository)
+        written = filter(None, (getattr(arguments, name) for name in _OUTPUTS))
+        notes += uncommitted(
+            repository, [relative_to_here(path, repository.root) for path in written]
+        )
         notes += [f"results are not kept: {excerpt(problem, 200)}"] if problem else []
     _write(found, arguments)
     if "-" not in (arguments.json, arguments.markdown, arguments.html):
@@ -170,14 +178,15 @@ def _check_outputs(arguments: Namespace) -> None:
 
 
 def _check(arguments: Namespace) -> None:
-    check_name(arguments.backend, BACKENDS)
+    check_backend(arguments.backend, arguments.tests)
     for name in ("every", "jobs", "timeout"):
         if not getattr(arguments, name) > 0:
             value = getattr(arguments, name)
             raise AttnMemError(f"--{name}: expected a number above 0, got {value:g}")
     if arguments.program is None and not arguments.tests and arguments.tests_from != "each":
         raise AttnMemError(
-            "expected tests after --, as in -- tests/test_memory.py, or --program FILE"
+            "expected tests after --, as in -- tests/test_memory.py, or --program FILE;"
+            " --tests-from each runs all tests of each commit"
         )
     if find_spec("torch") is None:
         raise AttnMemError("needs torch, which is not installed; pip install torch")
@@ -196,3 +205,130 @@ def _write(found: ProjectHistory, arguments: Namespace) -> None:
 
 def _is_worse(step: Step, limit: Tolerance) -> bool:
     return not step.ended_by and step.delta > limit.allowance(step.before)
+
+
+#: Changes of these alone are no commits of the code.
+_NO_CODE: Final = tuple(
+    f":(top,exclude,glob){pattern}"
+    for pattern in ("**/*.md", "**/*.rst", "docs/**", ".github/**", "LICENSE*", ".gitignore")
+)
+
+
+def measured_history(
+    arguments: Namespace, repository: Repository, show: Callable[[str], None]
+) -> tuple[ProjectHistory, str]:
+    """Returns the history, and why results are not kept, such as a full disk.
+
+    Raises:
+        AttnMemError: an option or a commit is wrong, or git fails.
+    """
+    with tempfile.TemporaryDirectory(prefix="attnmem-") as folder:
+        start, end = _ends(arguments.range, repository)
+        setting = _setting(arguments, repository, end, Path(folder).resolve())
+        listed = _listed(arguments, repository, start, end)
+        trees = repository.trees([one.sha for one in listed], setting.paths)
+        facts = _facts(arguments, setting.backend)
+        kept = kept_results(
+            user_cache() / "history",
+            [
+                *(setting.backend, facts["torch"], setting.words, setting.stand_ins, setting.paths),
+                *(setting.program and setting.program.digest, _tests(setting.tests, repository)),
+            ],
+        )
+        measurer = Measurer(setting, kept, show)
+        measured = measurer.measure(trees, arguments.jobs)
+        told = repository.describe([one.sha for one in listed])
+        points = tuple(
+            Point(
+                *(one.sha, one.parents),
+                *(told[one.sha].author, told[one.sha].date, told[one.sha].subject),
+                *(measured[one.sha], trees[one.sha]),
+            )
+            for one in listed
+        )
+        found = ProjectHistory(repository.name, facts, points)
+        steps = find_steps(points, found.rows)
+        causes = measurer.causes(steps, trees)
+        steps = with_ends([replace(step, cause=causes[step]) for step in steps], points)
+    return replace(found, steps=tuple(steps)), kept.problem
+
+
+def _ends(text: str, repository: Repository) -> tuple[str, str]:
+    """Returns the hashes of both ends; the first is empty if all commits count."""
+    if ".." in text:
+        return repository.ends(text)
+    return "", repository.resolved(text)
+
+
+def _setting(arguments: Namespace, repository: Repository, end: str, folder: Path) -> Setting:
+    words = [relative_to_here(word, repository.root) for word in arguments.tests]
+    paths = {path: repository.path_from_root(path) for path in arguments.paths}
+    for path, inside in paths.items():
+        if not inside:
+            raise AttnMemError(f"--paths {path}: it is outside of {repository.root}")
+    own = arguments.program
+    fixed = FixedTests() if own else fixed_tests(repository, arguments.tests_from, end, words)
+    backend = arguments.backend or (DEFAULT if own else backend_at(repository, end, words))
+    return Setting(
+        repository,
+        fixed,
+        tuple(words),
+        program(own, folder) if own else None,
+        backend,
+        arguments.timeout,
+        tuple(paths.values()),
+        tuple(arguments.modules),
+        tuple(arguments.stand_in),
+    )
+
+
+def _listed(arguments: Namespace, repository: Repository, start: str, end: str) -> Sequence[Listed]:
+    """Returns the commits to measure: those of this shard, and those that they follow."""
+    paths = [f":(top){repository.path_from_root(path)}" for path in arguments.paths] or _NO_CODE
+    every = arguments.every
+    listed = repository.listed(
+        start,
+        end,
+        paths,
+        first_parent=arguments.first_parent or every > 1,
+        since=arguments.since,
+    )
+    if every > 1:
+        some = [one.sha for one in listed][::-1][::every][::-1]
+        listed = [Listed(sha, tuple(some[n - 1 : n])) for n, sha in enumerate(some)]
+    if not listed:
+        raise AttnMemError(f"{arguments.range}: no commit changes the code there")
+    part, _, parts = arguments.shard.partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+        raise AttnMemError(f"--shard: expected a part such as 2/8, got {excerpt(arguments.shard)}")
+    first = len(listed) * (int(part) - 1) // int(parts)
+    mine = listed[first : len(listed) * int(part) // int(parts)]
+    own = {one.sha for one in mine}
+    before = {sha for one in mine for sha in one.parents} - own
+    return [*(Listed(one.sha) for one in listed[:first] if one.sha in before), *mine]
+
+
+def _tests(tests: FixedTests, repository: Repository) -> list[str]:
+    """Returns what fixed tests are known by."""
+    if tests.commit:
+        return [*tests.paths, repository.trees([tests.commit], tests.paths)[tests.commit]]
+    files = [
+        file
+        for path in tests.files
+        for file in ([path] if path.is_file() else sorted(path.rglob("*.*")))
+        if file.is_file() and "__pycache__" not in file.parts
+    ]
+    return [f"{file} {sha256(file.read_bytes()).hexdigest()}" for file in files]
+
+
+def _facts(arguments: Namespace, backend: str) -> dict[str, str]:
+    import torch
+
+    tests = arguments.program.name if arguments.program else " ".join(arguments.tests)
+    return {
+        "backend": backend,
+        "torch": str(torch.__version__),
+        "python": platform.python_version(),
+        "tests": tests,
+        "commits": arguments.range,
+    }

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+from ..baselines.entries import Entry
 from ..contents import replace
 from ..errors import AttnMemError
-from ..units import format_size
+from ..units import excerpt, format_count, format_size
 from .init_edits import Edit, unified_diff
 from .init_edits import edits as edits_of
 from .init_promises import Promise, Suite, suggest
-from .progress import progress
+from .terminal import progress
 
 #: The most tests that get a suggestion.
 MOST: Final = 10
@@ -36,7 +37,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def execute(arguments: Namespace) -> int:
-    """Prints the suggestions and the diff; returns 1 if there is no suggestion.
+    """Prints the suggestions and the diff; returns 1 if no test keeps a promise.
 
     Raises:
         AttnMemError: no test could be measured, or a file cannot be written.
@@ -53,35 +54,62 @@ def execute(arguments: Namespace) -> int:
     edits = edits_of(limits, entries, suite.rootdir, suite.baseline)
     diff = "".join(unified_diff(edits, suite.rootdir))
     if arguments.json:
-        listed = [_to_dict(promise) for promise in promises]
-        print(json.dumps({"schema": 1, "suggestions": listed, "diff": diff}, indent=1))
+        found = {
+            "schema": 1,
+            "backends": [*suite.places],
+            "suggestions": [_to_dict(promise) for promise in promises],
+            "left_out": suite.left_out,
+            "diff": diff,
+        }
+        print(json.dumps(found, indent=1))
     else:
-        print("\n".join([*render(promises), *([] if arguments.apply else ["", diff])]))
+        lines = [*render(promises, suite.places), *_left_out(suite.left_out)]
+        print("\n".join([*lines, *(["", diff] if edits and not arguments.apply else [])]))
     if arguments.apply:
         _write(edits)
-    if not arguments.json:
+    if promises and not arguments.json:
         print(_next(edits, applied=arguments.apply))
-    return 0 if edits else 1
+    return 0 if edits or not promises else 1
 
 
-def render(promises: Sequence[Promise]) -> list[str]:
-    """Returns the table, the largest test first."""
+def render(promises: Sequence[Promise], places: Sequence[str]) -> list[str]:
+    """Returns where it was measured, and the table, the largest test first."""
     from tabulate import tabulate
 
-    rows = [
-        (
-            promise.test,
-            format_size(promise.peak),
-            promise.kind or "none",
-            promise.limit or promise.why or f"{format_size(promise.peak)} as recorded",
-            f"{format_size(promise.largest)} more is {format_size(promise.over)} over"
-            if promise.kind
-            else "",
-        )
-        for promise in promises
-    ]
+    if not promises:
+        return ["nothing to suggest: each test that allocates memory has a budget"]
+    rows = [row for promise in promises for row in _rows(promise)]
     heads = ("test", "peak", "promise", "limit", "a copy of the largest tensor")
-    return tabulate(rows, heads, disable_numparse=True).splitlines()
+    where = f"measured on {', '.join(places)}; attnmem_backend in the ini file chooses"
+    return [where, "", *tabulate(rows, heads, disable_numparse=True).splitlines()]
+
+
+def _rows(promise: Promise) -> Iterator[tuple[str, ...]]:
+    """Yields the row of the largest test, then those of other tests that get an entry."""
+    more, over = format_size(promise.largest), format_size(promise.over)
+    copy = f"{more} more is {over} over" if promise.kind else ""
+    own = {key.test: entry for key, entry in promise.entries.items() if key[1:3] == ("", "peak")}
+    by_entry = promise.kind and not promise.limit
+    limit = _recorded(own[promise.test]) if by_entry else promise.limit or promise.why
+    yield promise.test, format_size(promise.peak), promise.kind or "none", limit, copy
+    for test, entry in own.items():
+        if by_entry and test != promise.test:
+            yield test, format_size(entry.first or entry.nbytes), promise.kind, _recorded(entry), ""
+
+
+def _recorded(entry: Entry) -> str:
+    """Returns the bytes of an entry: those of each run, and what only a first one needs."""
+    once = entry.first - entry.nbytes if entry.first is not None else 0
+    return format_size(entry.nbytes) + (f" +{format_size(once)} filled once" if once else "")
+
+
+def _left_out(tests: Mapping[str, str]) -> Iterator[str]:
+    if tests:
+        yield f"\nleft out, {format_count(len(tests), 'test')}:"
+    for test, why in [*tests.items()][:MOST]:
+        yield f"  {test}: {excerpt(why, 160)}"
+    if len(tests) > MOST:
+        yield f"  and {len(tests) - MOST} more"
 
 
 def _write(edits: Sequence[Edit]) -> None:

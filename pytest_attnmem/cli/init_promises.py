@@ -26,7 +26,7 @@ from ..formulas.polynomial import ONE, Monomial, Polynomial, expand
 from ..measurement.tensor_kinds import Known, kinds
 from ..report.record import Record, from_dict
 from ..report.session_diff import is_measured
-from ..units import excerpt
+from ..units import excerpt, format_count
 from .init_edits import can_be_marked
 
 _PLUGIN: Final = "pytest_attnmem.plugin.init_session"
@@ -77,28 +77,41 @@ class Suite:
         self._arguments = arguments
         self._show = show
         self.rootdir = self.baseline = Path()
+        self.places: tuple[str, ...] = ()
+        """The devices, or the backends that stand for them, that measured tests."""
+        self.left_out: dict[str, str] = {}
+        """Test without a promise, or module → why it was not measured."""
 
     def measure(self) -> list[Record]:
-        """Returns the rows of all tests that keep no promise yet.
+        """Returns the rows of all tests that keep no promise yet; none if all tests keep one.
 
         Raises:
-            AttnMemError: there are none.
+            AttnMemError: no such test could be measured, or no test ran.
         """
         answer = self._run(None)
         self.rootdir, self.baseline = Path(answer["rootdir"]), Path(answer["baseline"])
-        rows = [*_bodies(answer)]
-        problems = [*answer["errors"], *(row.reason for row in rows if row.reason)]
-        measured = [
-            row for row in rows if is_measured(row) and row.nodeid not in answer["problems"]
-        ]
-        if not measured:
-            why = excerpt((problems or ["no test ran that has no budget yet"])[0], 200)
-            raise AttnMemError(f"no test was measured: {why}")
-        return measured
+        rows, promised = [*_bodies(answer)], {*answer["promised"]}
+        problems = answer["problems"].items()
+        self.left_out = {
+            **{test: f"did not pass: {why}" for test, why in problems if test not in promised},
+            **{row.nodeid: row.reason for row in rows if row.value != 0 and not is_measured(row)},
+        }
+        measured = [row for row in rows if _peak(row) and row.nodeid not in self.left_out]
+        self.places = (*dict.fromkeys(row.place for row in measured),)
+        if measured or ((rows or promised) and not self.left_out):
+            return measured
+        if not self.left_out:
+            raise AttnMemError("no test ran; name the tests, as in attnmem init tests")
+        test, why = next(iter(self.left_out.items()))
+        rest = len(self.left_out) - 1
+        more = f"; and {rest} more" if rest else ""
+        raise AttnMemError(
+            f"no test without a budget was measured: {test}: {excerpt(why, 200)}{more}"
+        )
 
     def record(self, places: Sequence[str], fitted: Sequence[str]) -> Recorded:
         """Returns baseline entries of these functions, and forms of the tests to fit."""
-        self._show(f"fitting the memory of {len(places)} tests")
+        self._show(f"fitting the memory of {format_count(len(places), 'test')}")
         file = self._folder / "baseline.json"
         words = ("--attnmem-update=all", f"--attnmem-baseline={file}", "--attnmem-strict=off")
         answer = self._run(dict.fromkeys(places, ""), *words, fitted=fitted)
@@ -107,7 +120,7 @@ class Suite:
 
     def prove(self, limits: Mapping[str, str], entries: Entries) -> dict[str, list[Record]]:
         """Returns the rows of functions held to limits, or to entries without one, by function."""
-        self._show(f"trying {len(limits)} promises")
+        self._show(f"trying {format_count(len(limits), 'promise')}")
         file = self._folder / "proof.json"
         file.unlink(missing_ok=True)
         update(file, lambda _: entries, create=True)
@@ -146,7 +159,9 @@ def suggest(suite: Suite, most: int) -> list[Promise]:
     for row in suite.measure():
         functions[row.where].append(row)
     largest = [max(rows, key=_peak) for rows in functions.values()]
-    largest = [row for row in sorted(largest, key=_peak, reverse=True) if _peak(row)][:most]
+    largest = sorted(largest, key=_peak, reverse=True)[:most]
+    if not largest:
+        return []
     recorded = suite.record([row.where for row in largest], [row.nodeid for row in largest])
     left, found = {}, {}
     for row in largest:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from ..profiles import DeviceProfile, find_profile
 from ..units import format_size
 from .kernel_workload import Workload, unlimited, workload
 from .kernel_workload import add_arguments as add_workload
-from .progress import progress
+from .terminal import answer, progress
 
 if TYPE_CHECKING:
     from ..backends.primed_backend import PrimedBackend
@@ -51,10 +50,11 @@ def execute(arguments: Namespace) -> int:
         of_length = workload(arguments)
         primed = open_primed(f"simulated:{profile.name}")
         found = Search(of_length, primed, profile, show).longest()
-    if arguments.json:
-        print(json.dumps(to_dict(found, of_length, profile.name), indent=1, ensure_ascii=False))
-    else:
-        print("\n".join(render(found, of_length, profile.name)))
+    answer(
+        arguments.json,
+        lambda: to_dict(found, of_length, profile.name),
+        lambda: render(found, of_length, profile.name),
+    )
     return 0
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ..errors import BackendUnavailable, BudgetError
 from ..measurement.environment import describe
@@ -23,20 +23,16 @@ from ..measurement.timeline import Allocation, Timeline
 from ..measurement.values_limit import VALUES_LIMIT, parse_values_limit
 from ..models.breakdown import OUTSIDE, folded, table_of
 from ..models.model_memory import ModelMemory, ModelRun
+from ..models.search import Longest
 from ..profiles import DEFAULT_PROFILE, find_profile
+from ..report import check_output_path
 from ..report.html import render
 from ..report.origin import origin
 from ..report.record import record
 from ..report.summary import summarise
 from ..units import format_size, shown
 from .kernel_workload import size_of
-from .output_path import check_output_path
-from .progress import progress
-
-if TYPE_CHECKING:
-    from ..models.model_memory import ModelRun
-    from ..models.search import Longest
-
+from .terminal import progress
 
 #: The longest sequence and the largest batch that are tried.
 _LIMITS: Final = (("longest", "N", 1 << 27), ("largest_batch", "B", 1 << 20))
@@ -163,16 +159,19 @@ def _searches(
 
 
 def _backend(arguments: Namespace) -> str:
-    """Returns the backend; starts the process again under the null device where it is chosen."""
-    from ..nulldevice.launch import active, devices, reexec
+    """Returns the backend; puts the process on the null device where that is chosen."""
+    from ..nulldevice.launch import active, devices, load, may_load, reexec
 
     if arguments.backend != "simulated":
         try:
             if not active():
                 # A search runs out of memory on purpose, and PyTorch warns each time.
                 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
-                command = [sys.executable, "-m", "pytest_attnmem.cli", *sys.argv[1:]]
-                reexec(command, devices(arguments.device))
+                wanted = devices(arguments.device)
+                if may_load():
+                    load(wanted)
+                else:
+                    reexec([sys.executable, "-m", "pytest_attnmem.cli", *sys.argv[1:]], wanted)
             from ..backends.null.program import prepare
 
             prepare(parse_values_limit(VALUES_LIMIT))
@@ -184,8 +183,7 @@ def _backend(arguments: Namespace) -> str:
 
 
 def _recipe(arguments: Namespace) -> Any:
-    from ..models.inputs import parse_inputs
-    from ..models.recipe import Recipe
+    from ..models.inputs import Recipe, parse_inputs
     from ..models.sources import named_object
 
     sizes = {name: size_of(name, getattr(arguments, name)) for name in ("B", "N")}

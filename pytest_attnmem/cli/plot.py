@@ -10,7 +10,7 @@ from ..errors import AttnMemError
 from ..plot import save
 from ..plot.sweep_figure import draw, draw_growth
 from ..sweep import results
-from .progress import progress
+from .terminal import progress
 
 
 def add_arguments(parser: ArgumentParser) -> None:

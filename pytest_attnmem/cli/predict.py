@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ..measurement.garbage import garbage_frozen
+from ..measurement.measurement import Measurement
 from ..measurement.protocol import simulation_context
 from ..profiles import DeviceProfile, find_profile
-from ..units import common_unit, format_in, format_size
+from ..units import common_unit, format_distinct, format_in, format_size
 from .kernel_workload import Workload, size_of, unlimited, workload
 from .kernel_workload import add_arguments as add_workload
-from .progress import progress
+from .terminal import answer, progress
 
 if TYPE_CHECKING:
-    from ..measurement.measurement import Measurement
+    from ..backends.primed_backend import PrimedBackend
 
 #: A workload with more steps is not simulated: it takes half a minute or more.
 MAX_STEPS: Final = 200_000
 
 _METRICS: Final = ("peak", "allocated", "reserved", "retained")
+#: Those of the kernel alone: it takes parts of the segments of its inputs too.
+_SHOWN: Final = ("peak", "allocated", "retained")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -31,8 +33,8 @@ def add_arguments(parser: ArgumentParser) -> None:
         "The phases come from the kernel's memory model, evaluated at the sizes. The numbers"
         " under them come from a run of the kernel on a simulated device, with the allocator of"
         " PYTORCH_CUDA_ALLOC_CONF. A kernel that loops over many blocks, which takes more than half"
-        " a minute to simulate, is predicted by its model alone. Inputs and the workspaces of"
-        " libraries count only in the decision whether the kernel fits the device."
+        " a minute to simulate, is predicted by its model alone. Inputs, workspaces of libraries"
+        " and unused parts of segments count only in the decision whether the device has room."
     )
     add_workload(parser, length=True)
 
@@ -46,10 +48,7 @@ def execute(arguments: Namespace) -> int:
     profile = find_profile(arguments.device)
     with progress("importing torch") as show:
         found = predict(workload(arguments)(size_of("N", arguments.N)), profile, show)
-    if arguments.json:
-        print(json.dumps(to_dict(found), indent=1, ensure_ascii=False))
-    else:
-        print("\n".join(render(found)))
+    answer(arguments.json, lambda: to_dict(found), lambda: render(found))
     return 0
 
 
@@ -63,7 +62,7 @@ class PredictedPhase:
     """The scratch memory of the device's kernels."""
 
     @property
-    def nbytes(self) -> int:
+    def alive(self) -> int:
         """The bytes alive in the phase."""
         return sum(self.tensors.values()) + sum(self.scratch.values())
 
@@ -80,13 +79,15 @@ class Prediction:
     """Simulated without the scratch of operators; None if that takes too long."""
     whole: Measurement | None
     """Simulated with scratch, on the same device with unlimited memory."""
+    reserved_bytes: int | None
+    """All memory that the run of ``whole`` took of the device: inputs and workspaces too."""
     out_of_memory: str | None
     """The request that the device could not satisfy."""
 
     @property
     def largest(self) -> PredictedPhase:
         """The phase with the most bytes."""
-        return max(self.phases, key=lambda phase: phase.nbytes)
+        return max(self.phases, key=lambda phase: phase.alive)
 
     @property
     def model_tensors_bytes(self) -> int:
@@ -96,10 +97,9 @@ class Prediction:
     @property
     def needed_bytes(self) -> int:
         """The memory that the device needs, inputs and workspaces included."""
-        above = self.largest.nbytes
-        if self.whole is not None and self.whole.reserved_bytes is not None:
-            above = self.whole.reserved_bytes
-        return above + self.workload.inputs_bytes + self.workspace_bytes
+        if self.reserved_bytes is not None:
+            return self.reserved_bytes
+        return self.largest.alive + self.workload.inputs_bytes + self.workspace_bytes
 
     @property
     def fits(self) -> bool:
@@ -123,12 +123,14 @@ def predict(
     backend = primed.backend
     about = format_size(work.model.peak(work.shape, backend.kinds))
     show(f"the peak is {about} by the model; simulating {work.kernel.name} on {profile.name}")
+    whole, reserved = None, None
     with garbage_frozen(), simulation_context(backend):
         short = work.steps(primed) <= MAX_STEPS
-        whole = work.measured(primed) if short else None
+        if short:
+            whole, reserved = _simulated(work, primed)
     out_of_memory = whole.out_of_memory if whole else None
     if out_of_memory is not None:
-        whole = work.measured(unlimited(profile))
+        whole, reserved = _simulated(work, unlimited(profile))
     tensors = work.measured(unlimited(profile, scratch=False)) if short else None
     live = work.model.live(work.shape)
     phases = []
@@ -137,7 +139,17 @@ def predict(
         scratch = {term: nbytes for term, nbytes in alive.items() if term not in own}
         phases.append(PredictedPhase(name, own, scratch))
     workspace = primed.workspace_bytes
-    return Prediction(work, profile, tuple(phases), workspace, tensors, whole, out_of_memory)
+    return Prediction(
+        *(work, profile, tuple(phases), workspace, tensors, whole, reserved, out_of_memory)
+    )
+
+
+def _simulated(work: Workload, primed: PrimedBackend) -> tuple[Measurement, int]:
+    """Returns the measurement, and the most bytes that the device reserved since its start."""
+    import torch
+
+    with simulation_context(primed.backend):
+        return work.measured(primed), torch.cuda.max_memory_reserved()
 
 
 def render(found: Prediction) -> list[str]:
@@ -145,7 +157,7 @@ def render(found: Prediction) -> list[str]:
     from tabulate import tabulate
 
     work, name = found.workload, found.profile.name
-    unit = common_unit([found.largest.nbytes])
+    unit = common_unit([found.largest.alive])
     phases = tabulate(
         [row for phase in found.phases for row in _phase(phase, phase is found.largest, unit)],
         headers=["", "phase", unit, "alive", unit],
@@ -154,8 +166,8 @@ def render(found: Prediction) -> list[str]:
     )
     numbers = tabulate(
         _numbers(found, unit),
-        headers=["", "tensors", f"on {name}", *_METRICS[1:]],
-        colalign=["left", *["right"] * (len(_METRICS) + 1)],
+        headers=["", "tensors", f"on {name}", *_SHOWN[1:]],
+        colalign=["left", *["right"] * (len(_SHOWN) + 1)],
         disable_numparse=True,
     )
     head = [_answer(found), f"peak {_peak(found)}: {work}", *_notes(found)]
@@ -163,25 +175,37 @@ def render(found: Prediction) -> list[str]:
 
 
 def _answer(found: Prediction) -> str:
-    profile, needs = found.profile, format_size(found.needed_bytes)
-    of = (
-        f"{format_size(profile.memory_bytes)}, with {format_size(found.workload.inputs_bytes)} of"
-        f" inputs and {format_size(found.workspace_bytes)} of workspaces"
-    )
+    name, memory = found.profile.name, found.profile.memory_bytes
+    needs, has = format_distinct(found.needed_bytes, memory)
+    parts = ", ".join(_parts(found))
     if found.fits:
-        return f"fits {profile.name}: {needs} of {of}"
-    return f"out of memory on {profile.name}: needs {needs} of {of}"
+        return f"fits {name}: {needs} of {has}: {parts}"
+    more = format_size(found.needed_bytes - memory)
+    return f"out of memory on {name}: needs {needs}, {more} more than its {has}: {parts}"
+
+
+def _parts(found: Prediction) -> Iterator[str]:
+    """Yields the parts of the memory that the device needs."""
+    inputs, workspaces = found.workload.inputs_bytes, found.workspace_bytes
+    kernel = found.largest.alive
+    if found.whole is not None and found.whole.allocated_bytes is not None:
+        kernel = found.whole.allocated_bytes
+    yield f"inputs {format_size(inputs)}"
+    yield f"workspaces {format_size(workspaces)}"
+    yield f"the kernel {format_size(kernel)}"
+    if (unused := found.needed_bytes - inputs - workspaces - kernel) > 0:
+        yield f"unused parts of segments {format_size(unused)}"
 
 
 def _peak(found: Prediction) -> str:
     """Returns the simulated peak, or that of the model, in bytes too."""
     simulated = found.whole.peak_bytes if found.whole is not None else None
-    peak = found.largest.nbytes if simulated is None else simulated
+    peak = found.largest.alive if simulated is None else simulated
     return f"{format_size(peak)} ({peak:,} B)"
 
 
 def _phase(phase: PredictedPhase, largest: bool, unit: str) -> Iterator[list[str]]:
-    lead = ["*" if largest else "", phase.name, _size(phase.nbytes, unit)]
+    lead = ["*" if largest else "", phase.name, _size(phase.alive, unit)]
     alive = [*phase.tensors.items()]
     alive += [(f"{name} (scratch)", nbytes) for name, nbytes in phase.scratch.items()]
     for name, nbytes in [(name, nbytes) for name, nbytes in alive if nbytes] or [("", 0)]:
@@ -193,9 +217,9 @@ def _numbers(found: Prediction, unit: str) -> list[list[str]]:
     def row(label: str, *sizes: int | None) -> list[str]:
         return [label, *("-" if size is None else _size(size, unit) for size in sizes)]
 
-    rows = [row(f"model, {unit}", found.model_tensors_bytes, found.largest.nbytes, *[None] * 3)]
+    rows = [row(f"model, {unit}", found.model_tensors_bytes, found.largest.alive, None, None)]
     if found.tensors is not None and found.whole is not None:
-        numbers = [found.whole.value(metric) for metric in _METRICS]
+        numbers = [found.whole.value(metric) for metric in _SHOWN]
         rows.append(row(f"simulated, {unit}", found.tensors.peak_bytes, *numbers))
     return rows
 
@@ -237,7 +261,7 @@ def to_dict(found: Prediction) -> dict[str, Any]:
         "phases": [
             {
                 "name": phase.name,
-                "bytes": phase.nbytes,
+                "bytes": phase.alive,
                 "largest": phase is found.largest,
                 "tensors": phase.tensors,
                 "scratch": phase.scratch,
@@ -246,7 +270,7 @@ def to_dict(found: Prediction) -> dict[str, Any]:
         ],
         "model": {
             "tensors_bytes": found.model_tensors_bytes,
-            "peak_bytes": found.largest.nbytes,
+            "peak_bytes": found.largest.alive,
         },
         "simulated": simulated,
         "inputs_bytes": work.inputs_bytes,

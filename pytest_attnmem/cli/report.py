@@ -44,8 +44,7 @@ def execute(arguments: Namespace) -> int:
         AttnMemError: a file cannot be read or written, or the files cannot be merged.
     """
     from ..report.github import add_to_step_summary, workflow_commands
-    from ..report.terminal import colour_of, render_line, render_notes
-    from ..report.terminal_table import render_table
+    from ..report.terminal import colour_of, render_line, render_notes, render_table
 
     summary, environment = merge(arguments.results)
     paths = {kind: path for kind in KINDS if (path := getattr(arguments, kind)) is not None}

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from ..errors import AttnMemError, BackendUnavailable
 from ..measurement.values_limit import VALUES_LIMIT, parse_values_limit
 from ..profiles import DEFAULT_PROFILE
-from .output_path import check_output_path
-from .rank_list import rank_list
+from ..report import check_output_path
+from .run_ranks import rank_list
 
 if TYPE_CHECKING:
     from ..nulldevice.launch import Devices

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -18,8 +19,7 @@ from ..nulldevice.counts import CAPTURED, captures_graph
 from ..nulldevice.launch import Devices, environment
 from ..nulldevice.refusals import refusals
 from ..nulldevice.torchrun import MAIL, begin, end, rank_environment
-from ..units import format_distinct, format_size
-from .rank_list import shown_ranks
+from ..units import format_distinct, format_size, shown
 
 KINDS = ("requested", "allocated", "reserved")
 #: Devices of a node, if the command names one device only.
@@ -205,3 +205,42 @@ def check_world(world: int) -> None:
     """Raises AttnMemError if there cannot be so many ranks."""
     if world < 1:
         raise AttnMemError(f"--ranks: found {world}; expected 1 or more, as in --ranks 8")
+
+
+_PART = re.compile(r"(\d{1,18}|last)(?:-(\d{1,18}|last))?", re.ASCII)
+
+
+def rank_list(text: str, world: int) -> list[int]:
+    """Returns the ranks of a list, in order, each once.
+
+    Raises:
+        AttnMemError: it is not a list, or names a rank that is not in the world.
+    """
+    if text.strip() == "all":
+        return [*range(world)]
+    ranks = set[int]()
+    for part in text.split(","):
+        found = _PART.fullmatch(part.strip())
+        if found is None:
+            raise AttnMemError(
+                f"--rank: found {shown(part.strip())}; expected all, or ranks such as 0,last or 0-3"
+            )
+        ends = [world - 1 if end == "last" else int(end) for end in found.groups() if end]
+        if max(ends) >= world or ends[0] > ends[-1]:
+            raise AttnMemError(
+                f"--rank: found {shown(part.strip())}; expected ranks from 0 to {world - 1},"
+                " as in 0,last"
+            )
+        ranks.update(range(ends[0], ends[-1] + 1))
+    return sorted(ranks)
+
+
+def shown_ranks(ranks: list[int]) -> str:
+    """Returns ``0-3, 7`` for sorted ranks."""
+    parts: list[list[int]] = []
+    for rank in ranks:
+        if parts and parts[-1][-1] == rank - 1:
+            parts[-1] = [parts[-1][0], rank]
+        else:
+            parts.append([rank])
+    return ", ".join("-".join(map(str, part)) for part in parts)

@@ -15,13 +15,13 @@ from ..measurement.environment import describe
 from ..measurement.garbage import garbage_frozen
 from ..models.search import last_that_fits, longest
 from ..profiles import DEFAULT_PROFILE, PROFILES, find_profile
+from ..report import check_output_path
 from ..sweep import markdown_report, text_table
 from ..sweep import results as rows
 from ..sweep.extrapolation import MAX_SHORT_ALLOCATIONS, PERIOD, SHORT
 from ..units import parse_size, shown
 from .kernel_workload import size_of
-from .output_path import check_output_path
-from .progress import progress
+from .terminal import progress
 
 if TYPE_CHECKING:
     from ..backends.primed_backend import PrimedBackend
@@ -142,8 +142,7 @@ def _warn(cases: Sequence[SweepCase], runs: int) -> None:
 
 def _cases(arguments: Namespace) -> list[SweepCase]:
     from ..measurement.qkv_inputs import dtype_of
-    from ..sweep.candidates import candidate_named
-    from ..sweep.case import sweep_cases
+    from ..sweep.case import candidate_named, sweep_cases
 
     return [
         *sweep_cases(

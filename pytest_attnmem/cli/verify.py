@@ -15,15 +15,14 @@ from typing import Final, NamedTuple
 from ..errors import AttnMemError, BackendUnavailable
 from ..nulldevice.launch import environment
 from ..profiles import DEFAULT_PROFILE, DeviceProfile, find_profile
-from ..report import write
-from ..units import shown
+from ..report import check_output_path, write
+from ..units import format_count, shown
 from ..verification import document, table
 from ..verification.comparison import Measures, Row, compare
 from ..verification.device_facts import profile_facts, profile_for
 from ..verification.document import Recorded, Verification
 from ..verification.peer import Peer
-from .output_path import check_output_path
-from .progress import progress
+from .terminal import progress
 
 #: The time of a whole run, in seconds.
 _SECONDS: Final = 300.0
@@ -78,7 +77,8 @@ def execute(arguments: Namespace) -> int:
     if rows:
         print("\n".join(table.render(found)))
     if len(rows) < len(names):
-        print(f"{len(names) - len(rows)} workloads were not reached", file=sys.stderr)
+        left = format_count(len(names) - len(rows), "workload")
+        print(f"not reached: {left}", file=sys.stderr)
     if arguments.json and rows:
         write(Path(arguments.json), document.render(found))
     if interrupted:

@@ -8,14 +8,12 @@ from functools import partial
 from types import MappingProxyType
 
 from ..errors import BudgetError, SizesError
-from ..formulas.interpolation import CONFIRMING
-from ..formulas.multivariate_fit import Point, Sample, fit, sample
+from ..formulas.interpolation import CONFIRMING, Point, Sample, fit, sample
 from ..formulas.polynomial import Polynomial
 from ..units import shown
-from .allocation_trace import Allocated, Freed, Program, Run, aligned, peak
 from .derived import Derived
 from .layers import linear_form
-from .live_sets import live_sets
+from .live_sets import Allocated, Freed, Program, Run, aligned, live_sets, peak
 from .terms import written
 from .valid_sizes import with_sizes
 

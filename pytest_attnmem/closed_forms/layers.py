@@ -16,9 +16,6 @@ from ..formulas.polynomial import Polynomial
 from .derived import Derived, Holder, Kind
 from .terms import written
 
-#: The numbers that are tried by default. Two determine a line, and the third confirms it.
-NUMBERS = (1, 2, 3)
-
 
 def linear_form(
     symbol: str, numbers: Sequence[int], form: Callable[[int], Derived], usual: Mapping[str, int]

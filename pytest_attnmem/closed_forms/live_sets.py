@@ -1,15 +1,66 @@
-"""The sets of tensors that are alive together in a program, with sizes in symbols."""
+"""The allocations and frees of a program, and the sets of tensors that are alive together.
+
+A program makes the same tensors in the same order at all sizes. Runs at several sizes are therefore
+compared event by event, and the bytes of each tensor are fitted on their own: exactly, through more
+points than the fit needs.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
-from ..formulas.multivariate_fit import Point, Sample, fit
+from ..formulas.interpolation import Point, Sample, fit
 from ..formulas.polynomial import Polynomial
-from .allocation_trace import Allocated, Run
+from ..measurement.held import Held
 from .derived import Holder, Kind
+
+
+class Allocated(NamedTuple):
+    """The allocation of a tensor or of scratch."""
+
+    held: Held
+
+
+class Freed(NamedTuple):
+    """The end of an allocation; ``birth`` counts the allocations of the run from 0."""
+
+    birth: int
+
+
+Run = tuple["Allocated | Freed", ...]
+Program = Callable[[Mapping[str, int]], Run]
+
+
+def aligned(runs: Sequence[Run]) -> bool:
+    """Returns True if all runs have the same events, apart from sizes."""
+    first, *others = map(_skeleton, runs)
+    return all(other == first for other in others)
+
+
+def _skeleton(run: Run) -> list[object]:
+    return [
+        (event.held.op, event.held.where, event.held.dtype, len(event.held.shape))
+        if isinstance(event, Allocated)
+        else event.birth
+        for event in run
+    ]
+
+
+def peak(run: Run) -> int:
+    """Returns the peak of a run, in bytes."""
+    level = high = 0
+    sizes: list[int] = []
+    for event in run:
+        if isinstance(event, Allocated):
+            sizes.append(event.held.nbytes)
+            level += event.held.nbytes
+            high = max(high, level)
+        else:
+            level -= sizes[event.birth]
+    return high
 
 
 def live_sets(where: Sample, runs: Mapping[Point, Run]) -> dict[Polynomial, tuple[Kind, ...]]:
@@ -37,7 +88,7 @@ def live_sets(where: Sample, runs: Mapping[Point, Run]) -> dict[Polynomial, tupl
             kinds[
                 Holder(
                     str(sizes[birth]),
-                    fits.shape([tensor.shape for tensor in births[birth]]),
+                    fits.written([tensor.shape for tensor in births[birth]]),
                     held.dtype,
                     held.op,
                     held.where,
@@ -68,7 +119,7 @@ class _Fits:
             self._known[values] = fit(self._where, named)
         return self._known[values]
 
-    def shape(self, shapes: Sequence[tuple[int, ...]]) -> str:
+    def written(self, shapes: Sequence[tuple[int, ...]]) -> str:
         """Returns ``[B, H, N, N]``; empty for scratch inside a kernel and for scalars."""
         dims = [self.through(sizes) for sizes in zip(*shapes, strict=True)]
         written = ", ".join("?" if dim is None else str(dim) for dim in dims)

@@ -14,10 +14,10 @@ from math import gcd
 
 from ..errors import AttnMemError
 from ..formulas.envelope import envelope
-from ..formulas.multivariate_fit import Sample
+from ..formulas.interpolation import Sample
 from ..formulas.polynomial import Polynomial
-from .allocation_trace import Program, peak
 from .derived import Derived
+from .live_sets import Program, peak
 
 #: The most symbols whose sizes of 1 are tried in each combination; of more, only in pairs and all.
 _EACH = 4

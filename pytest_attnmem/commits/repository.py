@@ -150,9 +150,16 @@ class Repository:
         from_root = os.path.normpath(os.path.join(self.folder, path))
         return "" if from_root.startswith("..") or os.path.isabs(from_root) else from_root
 
-    def changed_files(self) -> int:
-        """Returns the number of files with changes that no commit has; new files count too."""
-        return 0 if self.is_bare else len(self.git("status", "--porcelain").splitlines())
+    def changed_files(self, but: Sequence[str] = ()) -> int:
+        """Returns the number of files with changes that no commit has; new files count too.
+
+        The files ``but``, relative to the folder or absolute, do not count.
+        """
+        if self.is_bare:
+            return 0
+        inside = filter(None, map(self.path_from_root, but))
+        paths = [":(top)", *(f":(top,exclude,literal){path}" for path in inside)]
+        return len(self.git("status", "--porcelain", "--", *paths).splitlines())
 
     def has(self, commit: str, path: str) -> bool:
         """Returns True if the commit has a file or folder at the path from the root."""

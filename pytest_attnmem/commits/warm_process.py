@@ -61,7 +61,7 @@ class WarmProcess:
         self._folder = folder
         self._request = request
 
-    def run(self, arguments: Sequence[str], *options: str) -> Sample:
+    def sample(self, arguments: Sequence[str], *options: str) -> Sample:
         """Returns the result of a session with these arguments.
 
         Raises:

@@ -74,7 +74,7 @@ class Worker:
         )
         return self._stack.enter_context(process)
 
-    def run(self, commit: str, *options: str, rows: Sequence[str] = ()) -> Sample:
+    def sample_at(self, commit: str, *options: str, rows: Sequence[str] = ()) -> Sample:
         """Returns the result of the tests at a commit; of a program, those of some rows."""
         try:
             self._files.check_out(commit)
@@ -84,7 +84,7 @@ class Worker:
         if self._setting.program is not None:
             words = (*self._setting.program.words(rows), *words)
         try:
-            return self._process.run(words, *options)
+            return self._process.sample(words, *options)
         except AttnMemError as error:
             problem = str(error)  # a commit may end the process that runs it
         if not self.is_closed:
@@ -135,7 +135,7 @@ class Measurer:
                         tree, sha = waiting.popleft()
                         done = count - len(waiting) - 1
                     self._show(_progress(done, count, time.monotonic() - began, sha))
-                    sample = one.run(sha, *_PLAIN)
+                    sample = one.sample_at(sha, *_PLAIN)
                     with self._lock:
                         if not one.is_closed:
                             found = measured(sample, self._setting.program, one.root)
@@ -181,7 +181,7 @@ class Measurer:
     def _alone(self, one: Worker, commit: str, rows: Sequence[str]) -> _Alone:
         with tempfile.TemporaryDirectory(prefix="attnmem-") as folder:
             path = Path(folder).resolve() / "baseline.json"
-            sample = one.run(commit, f"--attnmem-baseline={path}", *LISTING, rows=rows)
+            sample = one.sample_at(commit, f"--attnmem-baseline={path}", *LISTING, rows=rows)
             names = {_name(row, self._setting.program): row for row in sample.rows}
             return _Alone(sample, names, entries(path, sample))
 

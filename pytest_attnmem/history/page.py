@@ -7,7 +7,7 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
-from ..report.page_document import document
+from ..report.html import document
 from .project_history import ProjectHistory, Step
 from .text import (
     causes,

@@ -8,8 +8,8 @@ from datetime import date
 from itertools import groupby, pairwise
 from typing import Final
 
-from ..units import common_unit, excerpt, format_distinct, format_in
-from .project_history import ProjectHistory, Step
+from ..units import common_unit, excerpt, format_count, format_distinct, format_in
+from .project_history import ProjectHistory, Step, TensorChange
 
 #: The most tensors of a step, and reasons of gaps, that are listed.
 _TENSORS: Final = 4
@@ -119,7 +119,7 @@ def fate(step: Step, history: ProjectHistory) -> str:
     if step.ended_by:
         end = history.point(step.ended_by)
         days = (date.fromisoformat(end.date) - _date(step, history)).days
-        told.append(f"undone by {end.short} after {days} day{'' if days == 1 else 's'}")
+        told.append(f"undone by {end.short} after {format_count(days, 'day')}")
     elif step.delta > 0:
         told.append("still there")
     if step.gaps:
@@ -137,16 +137,22 @@ def _date(step: Step, history: ProjectHistory) -> date:
 
 
 def causes(step: Step) -> list[str]:
-    """Returns the lines of a step: its term, then the tensors that are more and less."""
+    """Returns the lines of a step: its term if it is proved, else the tensors, and who holds them.
+
+    The term names all tensors that are more and less.
+    """
     cause = step.cause
     if cause is None:
         return []
-    lines = [cause.change] if cause.change else []
+    if cause.change:
+        return [f"{cause.change}{_held_by(cause.tensors)}"]
     largest = sorted(cause.tensors, key=lambda one: -abs(one.delta_bytes))[:_TENSORS]
-    for tensor in largest:
-        held = f"  held by {tensor.holder}" if tensor.holder else ""
-        lines.append(f"{tensor.text}{held}")
-    return lines
+    return [f"{tensor.text}{_held_by([tensor])}" for tensor in largest]
+
+
+def _held_by(tensors: Sequence[TensorChange]) -> str:
+    holders = dict.fromkeys(tensor.holder for tensor in tensors if tensor.holder)
+    return f"  held by {', '.join(holders)}" if holders else ""
 
 
 def reasons(history: ProjectHistory) -> list[tuple[str, int]]:

@@ -79,7 +79,7 @@ class Analysis:
     @property
     def kv_cache_bytes(self) -> int:
         """Returns the bytes of the cache of all sequences."""
-        return self.model.cache.nbytes(self.batch_size, self.seq_len)
+        return self.model.cache.bytes_for(self.batch_size, self.seq_len)
 
     @property
     def needed_bytes(self) -> int:

@@ -32,7 +32,7 @@ class KVCache:
         vector = self.width * self.dtype_bytes + groups * self.group_bytes
         return self.num_layers * self.vectors * vector
 
-    def nbytes(self, batch_size: int, seq_len: int) -> int:
+    def bytes_for(self, batch_size: int, seq_len: int) -> int:
         """Returns the bytes of ``batch_size`` sequences of ``seq_len`` tokens, rounded up."""
         return math.ceil(batch_size * seq_len * self.token_bytes)
 

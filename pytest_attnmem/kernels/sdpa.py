@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from torch import ops
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -106,14 +107,27 @@ def _attention(
             return F.scaled_dot_product_attention(
                 q, k, v, attn_mask=mask, is_causal=causal, scale=scale
             )
-        except RuntimeError as error:
-            if not str(error).startswith(("No available kernel", "No viable backend")):
+        except RuntimeError:
+            if not _is_refused(q, k, v, mask, causal, scale):
                 raise
     texts = (str(warning.message).partition("(Triggered")[0].strip() for warning in caught)
     reasons = "; ".join(text for text in texts if text and not text.endswith("because:"))
     dtype = str(q.dtype).removeprefix("torch.")
     reasons = reasons or f"there is none for {dtype} on {device}"
     raise RuntimeError(f"sdpa's {name} backend refuses: {reasons}")
+
+
+def _is_refused(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, causal: bool, scale: float | None
+) -> bool:
+    """Asks PyTorch to choose a backend, which fails if it may take none of these inputs."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the reasons again
+        try:
+            ops.aten._fused_sdp_choice(q, k, v, mask, 0.0, causal, scale=scale)
+        except RuntimeError:
+            return True
+    return False
 
 
 _Q, _K, _V = "B*H*N*d*itemsize", "B*H*M*d*itemsize", "B*H*M*dv*itemsize"

@@ -1,13 +1,16 @@
-"""The facts of this process that memory may depend on."""
+"""The facts of this process that memory may depend on, and the switch that keeps workspaces."""
 
 from __future__ import annotations
 
 import os
 import platform
 import sys
+from collections.abc import Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from ..allocator.configuration import VARIABLES
+from ..torch_releases import Version
 
 #: The variables that configure PyTorch's allocator and the workspaces of its libraries.
 SETTINGS: Final = (*VARIABLES, "CUBLAS_WORKSPACE_CONFIG")
@@ -57,3 +60,27 @@ def merged(first: dict[str, Any] | None, other: dict[str, Any]) -> dict[str, Any
         calls[name] = calls.get(name, 0) + count
     reads = counts["device_reads"] + more["device_reads"]
     return {**first, "null_device": {**counts, "unknown_calls": calls, "device_reads": reads}}
+
+
+#: The first version in which each product allocates the workspace of its library and frees it
+#: (pytorch#194311), unless the variable is ``1`` when the process runs its first product.
+_EAGER: Final[Version] = (2, 15)
+_VARIABLE: Final = "TORCH_CUBLAS_WORKSPACE_CACHE"
+
+
+def are_kept(version: Version, environ: Mapping[str, str] = os.environ) -> bool:
+    """Returns True if that version of PyTorch keeps workspaces in this environment."""
+    return version < _EAGER or environ.get(_VARIABLE) == "1"
+
+
+@contextmanager
+def kept_workspaces(environ: MutableMapping[str, str] = os.environ) -> Iterator[None]:
+    """Makes PyTorch keep workspaces for the body, unless the environment decides already."""
+    if _VARIABLE in environ:
+        yield
+        return
+    environ[_VARIABLE] = "1"
+    try:
+        yield
+    finally:
+        environ.pop(_VARIABLE, None)

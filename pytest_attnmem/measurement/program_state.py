@@ -12,15 +12,14 @@ import sys
 import sysconfig
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any, Final
 
 from ..errors import AttnMemError
-from .protocol import BackendProtocol, end_run, noted
+from .protocol import BackendProtocol, end_run
 from .stand_ins import is_cache, is_replaced
 from .state_graph import Explorer
-from .state_kinds import Items, Node, write_function
-from .tensor_data import is_lost, keep_data, write_data
+from .state_kinds import Items, Node, is_lost, keep_data, write_data, write_function
 from .window_stack import unseen
 
 #: The most bytes of the CPU's tensors that are copied.
@@ -128,9 +127,7 @@ class ProgramState:
         for backend in self._backends:
             end_run(backend, settled=False)
         restorer = _Restorer()
-        with unseen(), ExitStack() as stack:
-            for backend in self._backends:
-                stack.enter_context(noted(backend))
+        with unseen():
             for node, root in self._roots:
                 restorer.restored(node, root)
         for function in self._functions:

@@ -112,7 +112,7 @@ class BackendProtocol(Protocol):
         """Returns a recorder of the device's memory."""
 
     def forget(self) -> None:
-        """Begins another test: memory of earlier tests is not counted in it."""
+        """Begins another test; facts of earlier tests are forgotten."""
 
     def tracer(self) -> Recorder:
         """Returns a recorder that lists tensors; slower, for one more run of a test that failed."""
@@ -133,11 +133,6 @@ def simulation_context(backend: BackendProtocol) -> AbstractContextManager[None]
     return context
 
 
-def watched(backend: BackendProtocol) -> AbstractContextManager[None]:
-    """Returns the context of runs that are not measured: warm-ups."""
-    return noted(backend) if hasattr(backend, "noted") else simulation_context(backend)
-
-
 def end_run(backend: BackendProtocol, *, settled: bool) -> None:
     """Ends a run of a program: its tensors become what the run made of them, where ``settled``.
 
@@ -145,13 +140,3 @@ def end_run(backend: BackendProtocol, *, settled: bool) -> None:
     """
     if (end := getattr(backend, "end_run", None)) is not None:
         end(settled=settled)
-
-
-def noted(backend: BackendProtocol) -> AbstractContextManager[None]:
-    """Returns the context of allocations outside any window that a program may free in one.
-
-    A backend that counts events, and no levels, must see them, or their frees would not count;
-    ``noted`` is not required of a backend.
-    """
-    context: AbstractContextManager[None] = getattr(backend, "noted", nullcontext)()
-    return context

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ..errors import FormulaError
 from ..formulas.formula import parse_formula
-from ..symbols.dtypes import ITEMSIZES
+from ..symbols.sizes import ITEMSIZES
 from .held import Held
 from .tensor_groups import ROLES, general
 

@@ -55,7 +55,7 @@ class Window:
     _held: tuple[Numbered, ...] = ()
     _left: tuple[Numbered, ...] = ()
     _first_allocation: int | None = None
-    _modules: frozenset[str] = field(default_factory=lambda: frozenset(sys.modules))
+    _modules: tuple[str, ...] = field(default_factory=lambda: tuple(sys.modules))
     _intervals: list[Interval] = field(default_factory=list)
 
     def add(self, interval: Interval) -> None:

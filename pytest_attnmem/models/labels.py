@@ -39,7 +39,7 @@ class Notes:
     stages: dict[str, Measurement] = field(default_factory=dict)
     """The windows of ``build`` and ``run``."""
 
-    def begin(self) -> None:
+    def forget(self) -> None:
         """Forgets the notes of a run that starts again."""
         self.labels.clear()
         self.forward.clear()

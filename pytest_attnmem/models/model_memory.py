@@ -20,10 +20,9 @@ from ..profiles import DeviceProfile
 from ..suggestion import did_you_mean
 from ..units import shown
 from .breakdown import TERMS, Part, bytes_by_part, parts_of, term_bytes
-from .inputs import parse_inputs
+from .inputs import Recipe, parse_inputs
 from .labels import Notes
 from .program import Program, errors_told
-from .recipe import Recipe
 from .search import Longest, guess, longest
 
 

@@ -14,9 +14,8 @@ from ..errors import AttnMemError, BudgetError
 from ..measurement.qkv_inputs import dtype_of
 from ..suggestion import did_you_mean
 from ..units import kind_of, shown
-from .inputs import InputSpec, parse_inputs
+from .inputs import STEPS, InputSpec, Recipe, parse_inputs
 from .labels import Notes, tensors_in
-from .recipe import STEPS, Recipe
 
 #: The names that configs of public models give to a size, by symbol; the first found counts.
 _NAMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
@@ -143,7 +142,7 @@ class Program:
 
     def __call__(self, notes: Notes) -> None:
         """Builds the model, and runs the recipe."""
-        notes.begin()
+        notes.forget()
         with notes.stage("build"):
             model = self._model()
         itemsize = dtype_of(self.recipe.dtype, "dtype").itemsize
@@ -238,7 +237,7 @@ class Program:
             if self.recipe.new_tokens and cache is None:
                 raise BudgetError(
                     f"{type(model).__name__} returns no past_key_values, so that it cannot make"
-                    " tokens one by one; leave out new_tokens"
+                    " tokens one by one; leave out new_tokens, on the command line --decode"
                 )
             batch = self.sizes.get("B", 1)
             for _ in range(self.recipe.new_tokens):

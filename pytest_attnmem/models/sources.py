@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import os
 import sys
@@ -38,7 +39,21 @@ def source_of(text: str, arguments: Sequence[str] = (), config: str = "") -> Any
     is_module = "forward" in dir(found) and not isinstance(found, type)
     if is_module and named:
         raise BudgetError(f"{shown(text)} is a module, which takes no --arg")
+    if not is_module and (missing := _missing(found, named)):
+        words = " ".join(f"--arg {name}=…" for name in missing)
+        raise BudgetError(f"{shown(text)} takes {', '.join(missing)}; write {words}")
     return found if is_module else partial(found, **named)
+
+
+def _missing(function: Any, named: Mapping[str, Any]) -> list[str]:
+    """Returns the arguments without a default that ``named`` lacks; none if they are not known."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # of a builtin
+        return []
+    own = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    needed = (one.name for one in parameters if one.kind in own and one.default is one.empty)
+    return [name for name in needed if name not in named]
 
 
 def _of_config(text: str, config: str, named: Mapping[str, Any]) -> Callable[[], Any]:

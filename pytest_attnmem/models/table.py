@@ -9,7 +9,7 @@ from typing import Any
 
 from ..measurement.held import Held
 from ..measurement.tensor_groups import general
-from ..units import format_size
+from ..units import format_count, format_size
 from .breakdown import TERMS, Part, table_of, term_bytes
 from .model_memory import ModelMemory
 from .search import Longest
@@ -22,11 +22,11 @@ _WHOLE = ("weights", "gradients", "optimizer state")
 
 
 def render(found: ModelMemory, capacity: int, searches: tuple[Longest, ...] = ()) -> list[str]:
-    """Returns the answer, the table of modules and terms, and the tensors at the peak.
+    """Returns the largest sizes, the peak, the table of modules and terms, and the tensors at it.
 
     ``capacity`` is the memory of the device in bytes, or 0 where it is not known.
     """
-    lines = [*_answer(found, capacity), *(_searched(one, found) for one in searches)]
+    lines = [*(_searched(one, found) for one in searches), *_answer(found, capacity)]
     if found.parts:
         lines += ["", *_table(found), "", *_tensors(found)]
     return lines
@@ -53,10 +53,10 @@ def _answer(found: ModelMemory, capacity: int) -> Iterator[str]:
 def _searched(one: Longest, found: ModelMemory) -> str:
     place = found.measurement.place
     if not one.size:
-        return f"  not even {one.symbol}=1 fits {place}"
+        return f"not even {one.symbol}=1 fits {place}"
     if one.size == one.limit:
-        return f"  {one.symbol}={one.size:,} fits {place}; nothing larger was tried"
-    return f"  {one.symbol}={one.size:,} is the largest that fits {place}; one more does not"
+        return f"{one.symbol}={one.size:,} fits {place}; nothing larger was tried"
+    return f"{one.symbol}={one.size:,} is the largest that fits {place}; one more does not"
 
 
 def _table(found: ModelMemory) -> Iterator[str]:
@@ -80,7 +80,7 @@ def _table(found: ModelMemory) -> Iterator[str]:
 
 
 def _share(nbytes: int, found: ModelMemory) -> str:
-    return f"{100 * nbytes / found.peak_bytes:.1f} %" if found.peak_bytes else ""
+    return f"{100 * nbytes / found.peak_bytes:.1f}%" if found.peak_bytes else ""
 
 
 def _tensors(found: ModelMemory) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _tensors(found: ModelMemory) -> Iterator[str]:
         groups.setdefault((part.term, alike), Counter())[part.module] += 1
     sums = term_bytes(found.parts)
     lines = [
-        (sums[term], f"{format_size(sums[term])}  {term}: {count} tensors")
+        (sums[term], f"{format_size(sums[term])}  {term}: {format_count(count, 'tensor')}")
         for term, count in whole.items()
     ]
     lines += [
@@ -102,10 +102,11 @@ def _tensors(found: ModelMemory) -> Iterator[str]:
         for (term, held), modules in groups.items()
     ]
     lines.sort(key=lambda line: -line[0])
-    yield f"held at the peak ({len(found.parts)} tensors):"
+    yield f"held at the peak ({format_count(len(found.parts), 'tensor')}):"
     yield from (f"  {text}" for _, text in lines[:_SHOWN])
     if rest := lines[_SHOWN:]:
-        yield f"  and {len(rest)} more lines, {format_size(sum(size for size, _ in rest))} together"
+        together = format_size(sum(size for size, _ in rest))
+        yield f"  and {format_count(len(rest), 'more line')}, {together} together"
 
 
 def _group(term: str, held: Held, modules: Counter[str]) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ..errors import BackendUnavailable
 from ..units import shown
-from . import elf, elf_writer, parts, stubs, torch_build
+from . import elf, parts, stubs, torch_build
 from .kept_build import user_cache
 from .torch_build import TorchBuild
 
@@ -29,6 +29,9 @@ LIBRARY = "libcuda.so.1"
 MANAGEMENT = "libnvidia-ml.so.1"
 #: Triton before 3.6 links with -lcuda.
 _OTHER_NAMES = (MANAGEMENT, "libcuda.so")
+#: The folder of a library for each other name. One that is loaded by its path is found by the name
+#: that is written in it, and a link has that of its target.
+NAMES = "names"
 
 _SOURCE = Path(__file__).parent / "source"
 _FLAGS = (
@@ -73,7 +76,7 @@ def _kept(key: str, major: int, packages: Sequence[Path], torch: TorchBuild | No
     folder = cache / f"{_digest(runtime)}-{key}"
     if not (folder / LIBRARY).is_file():
         _make(folder, lambda product: _fill(product, runtime, torch))
-    for path in (cache.parent, cache, folder, *folder.iterdir()):
+    for path in (cache.parent, cache, folder, *folder.rglob("*")):
         check_trusted(path)
     return folder
 
@@ -165,7 +168,7 @@ def _key(torch: TorchBuild | None) -> str:
     installed = [
         str(path) for root in (torch.packages if torch else ()) for path in root.glob("*/lib/*.so*")
     ]
-    ours = [Path(module.__file__ or "") for module in (elf, elf_writer, stubs)]
+    ours = [Path(module.__file__ or "") for module in (elf, stubs)]
     return _digest(*ours, *about, *sorted(installed))
 
 
@@ -181,6 +184,7 @@ def _fill(product: Path, runtime: Path, torch: TorchBuild | None) -> None:
     library = product / LIBRARY
     shutil.copyfile(runtime, library)
     library.chmod(0o700)  # whatever the umask is: others may not write what is preloaded
+    (product / NAMES).mkdir(mode=0o700)
     for name in _OTHER_NAMES:
         (product / name).symlink_to(LIBRARY)
     imported = [name for path in torch.libraries for name in elf.undefined(path)] if torch else []
@@ -189,6 +193,7 @@ def _fill(product: Path, runtime: Path, torch: TorchBuild | None) -> None:
     if torch:
         ours = {LIBRARY, *_OTHER_NAMES}
         written.update(stubs.of_missing(torch.folder, ours, torch.cudnn))
+    written |= {f"{NAMES}/{name}": elf.write(name, (), needed=LIBRARY) for name in _OTHER_NAMES}
     for name, image in written.items():
         (product / name).write_bytes(image)
         (product / name).chmod(0o700)

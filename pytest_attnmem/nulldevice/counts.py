@@ -6,6 +6,7 @@ import ctypes
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -164,6 +165,7 @@ def reset_device_peak(device: int = 0) -> None:
     runtime().attnmem_null_reset_peak(device)
 
 
+@cache  # which ctypes makes a class for, each time
 def runtime() -> ctypes.CDLL:
     """Returns the runtime under this process.
 

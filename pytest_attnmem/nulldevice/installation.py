@@ -2,14 +2,21 @@
 
 The user's own uv or pip fetches it, with the user's settings. What is not whole lies in a folder of
 another name, and a second try goes on with it.
+
+The disk space of the GPU's machine code, which null never runs, is given back. A library's section
+``.nv_fatbin`` has containers of images, one for each architecture. The null runtime reads their
+headers, which say for what a kernel was compiled; only the code becomes holes.
 """
 
 from __future__ import annotations
 
 import csv
+import ctypes
 import importlib.util
+import mmap
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +27,7 @@ from typing import Final
 from ..errors import BackendUnavailable
 from ..profiles import DEFAULT_PROFILE, find_profile
 from ..units import format_size
-from . import build, fat_binaries, kept_build, launch, parts, torch_build
+from . import build, elf, kept_build, launch, parts, torch_build
 from .torch_build import TorchBuild, Version
 
 #: The largest wheel, its files, and those in the cache of the installer: torch 2.9.1, with room.
@@ -221,7 +228,7 @@ def _is_complete(part: Path) -> bool:
 
 def _give_back(library: Path) -> int:
     try:
-        return fat_binaries.give_back(library)
+        return give_back(library)
     except OSError:  # a file system without holes; the build works as it is
         return 0
 
@@ -233,3 +240,53 @@ def _merge(source: Path, target: Path) -> None:
             place.parent.mkdir(parents=True, exist_ok=True)
             path.replace(place)
     shutil.rmtree(source)
+
+
+_PAGE: Final = 4096
+_KEEP_SIZE, _PUNCH_HOLE = 1, 2
+_CONTAINER = struct.Struct("<IHHQ")  # magic, version, size of this header, size of the images
+_IMAGE = struct.Struct("<HHIQ")  # kind, version, size of this header, size of the code
+_MAGIC: Final = 0xBA55ED50
+
+
+def give_back(library: Path) -> int:
+    """Makes holes of the GPU's code in a library; returns their bytes.
+
+    The library must share its file with no other, as by a hard link.
+
+    Raises:
+        OSError: the file system makes no holes.
+    """
+    begin, size = elf.section(library, ".nv_fatbin")
+    if not size:
+        return 0
+    libc = ctypes.CDLL(None, use_errno=True)
+    saved = 0
+    with open(library, "r+b") as file:
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as image:
+            holes = list(_code(image, begin, begin + size))
+        for start, end in holes:
+            how = (ctypes.c_int(file.fileno()), ctypes.c_int(_KEEP_SIZE | _PUNCH_HOLE))
+            if libc.fallocate64(*how, ctypes.c_int64(start), ctypes.c_int64(end - start)):
+                number = ctypes.get_errno()
+                raise OSError(number, os.strerror(number), str(library))
+            saved += end - start
+    return saved
+
+
+def _code(image: mmap.mmap, at: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yields where the whole pages of code begin and end."""
+    while at + _CONTAINER.size <= end:
+        magic, _, header, size = _CONTAINER.unpack_from(image, at)
+        if magic != _MAGIC:
+            at += 8  # containers are aligned
+            continue
+        last = at + header + size
+        at += header
+        while at + _IMAGE.size <= last:
+            _, _, header, size = _IMAGE.unpack_from(image, at)
+            start, stop = -(-(at + header) // _PAGE) * _PAGE, (at + header + size) // _PAGE * _PAGE
+            if start < stop:
+                yield start, stop
+            at += header + size
+        at = last

@@ -52,6 +52,16 @@ def variables(front: Path, over: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
+def put_in_front() -> None:
+    """Has this process import torch from the build that its variables name, if any.
+
+    A worker of pytest-xdist has the path of its controller, from before that was on the device.
+    """
+    front = os.environ.get(FRONT)
+    if front and front not in sys.path:
+        sys.path.insert(0, front)
+
+
 def check_imported(torch_file: str, over: Mapping[str, str]) -> None:
     """Checks that this process imported torch from the build that these variables name, if any.
 

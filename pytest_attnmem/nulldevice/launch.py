@@ -13,10 +13,10 @@ from typing import NamedTuple, NoReturn
 from ..errors import BackendUnavailable
 from ..profiles import DEFAULT_PROFILE, DeviceProfile, find_profile
 from . import kept_build, torch_build
-from .build import LIBRARY, build
-from .stubs import CALLS
 
 _PREFIX = "ATTNMEM_NULL_"
+#: The end of a line of ``/proc/self/maps``.
+_LOADED = re.compile(r"/lib(cuda|torch|c10)[^/]*$", re.MULTILINE)
 _ASKED = re.compile(r"(?:([1-9]\d{0,3})x)?(.*)")
 
 
@@ -76,6 +76,37 @@ def described(variables: Mapping[str, str]) -> Devices:
     return Devices(profile, number("DEVICES"))
 
 
+def may_load() -> bool:
+    """Returns True until a library of CUDA or torch is here, which has found its functions."""
+    return not _LOADED.search(Path("/proc/self/maps").read_text("utf-8", errors="replace"))
+
+
+def load(wanted: Devices) -> None:
+    """Puts this process on the null device, and the processes that it starts from now on.
+
+    The loader looks for a name in libraries that were loaded for all before it looks in those that
+    torch brings, so the runtime need not be preloaded where torch is not there yet.
+
+    Raises:
+        BackendUnavailable: the runtime cannot be built or used here.
+    """
+    from .build import LIBRARY, NAMES
+    from .stubs import CALLS
+
+    over = environment(*wanted)
+    os.environ.update(over)  # the runtime reads them when it is loaded
+    kept_build.put_in_front()
+    folder = Path(over[_PREFIX + "PLANS"])
+    try:
+        for name in (LIBRARY, CALLS):
+            ctypes.CDLL(str(folder / name), ctypes.RTLD_GLOBAL)
+        # The loader read LD_LIBRARY_PATH when the process started. A name that is loaded is found.
+        for path in (*(folder / NAMES).iterdir(), *folder.glob("*.so*")):
+            ctypes.CDLL(str(path))
+    except OSError as error:
+        raise BackendUnavailable(f"the null device was not loaded: {error}") from None
+
+
 def reexec(command: Sequence[str], wanted: Devices) -> NoReturn:
     """Replaces this process by a program on the null device.
 
@@ -105,6 +136,8 @@ def environment(
     Raises:
         BackendUnavailable: the runtime cannot be built or used here.
     """
+    from .build import build  # which writes libraries; a process on the device needs none of it
+
     if count < 1:
         raise BackendUnavailable(f"the number of null devices is {count}; use 1 or more")
     over = variables(build(beside_gpu), profile, count, os.environ)
@@ -116,6 +149,9 @@ def variables(
     folder: Path, profile: DeviceProfile, count: int, over: Mapping[str, str]
 ) -> dict[str, str]:
     """Returns the variables for the runtime in *folder*; other preloads *over* it are kept."""
+    from .build import LIBRARY
+    from .stubs import CALLS
+
     preloaded = _first(str(folder / CALLS), over.get("LD_PRELOAD", ""))
     return {
         "LD_PRELOAD": _first(str(folder / LIBRARY), preloaded),

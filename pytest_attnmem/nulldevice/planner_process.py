@@ -1,4 +1,4 @@
-"""The process in which cuDNN plans convolutions; see ``cudnn_planner.py``.
+"""The process in which cuDNN plans convolutions (``cudnn_planner.py``), and its answers.
 
 It is another process because the null runtime, which cuDNN takes for the driver, must not be in one
 where torch or Triton look for a driver.
@@ -13,14 +13,54 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+from zlib import crc32
 
 from ..errors import BackendUnavailable
 from ..profiles import DeviceProfile
 from . import launch, torch_build
 from .build import LIBRARY, build_alone
+
+
+class PlanFile:
+    """The file in the user's cache with the answers for one cuDNN and one device.
+
+    A line has a checksum, the bytes of a workspace, and the question. Lines are only added, each by
+    one write, so that processes may share a file; a line that is damaged is asked again.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> dict[str, int]:
+        """Returns the answers by question; none if there is no file that can be read."""
+        answers: dict[str, int] = {}
+        with suppress(OSError):
+            for line in self._path.read_text("utf-8", errors="replace").splitlines():
+                checksum, _, rest = line.partition(" ")
+                if checksum == _checksum(rest):
+                    nbytes, _, question = rest.partition(" ")
+                    answers[question] = int(nbytes)
+        return answers
+
+    def append(self, question: str, nbytes: int) -> None:
+        """Adds an answer; does nothing if the folder cannot be written."""
+        rest = f"{nbytes} {question}"
+        with suppress(OSError):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            file = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+            try:
+                os.write(file, f"{_checksum(rest)} {rest}\n".encode())
+            finally:
+                os.close(file)
+
+
+def _checksum(text: str) -> str:
+    return f"{crc32(text.encode()):08x}"
+
 
 _PROGRAM = Path(__file__).parent / "cudnn_planner.py"
 _PATIENCE = 300  # seconds for one answer

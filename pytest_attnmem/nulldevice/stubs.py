@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from . import elf
-from .elf_writer import Function, Variable, is_written, write
+from .elf import Function, Variable, is_written, write
 
 #: Preloaded; torch's calls of libraries that are there.
 CALLS = "libattnmem-calls.so"

@@ -19,17 +19,16 @@ from ..baselines.entries import (
     regression,
     tolerance_of,
 )
-from ..baselines.torch_version import named, split
-from ..budgets.budget import Budget
-from ..budgets.obstacle import Obstacle
+from ..baselines.environment_key import named, split
+from ..budgets.budget import Budget, Obstacle
 from ..budgets.verdict import NOTHING, Outcome, Verdict, not_enforced
 from ..errors import AttnMemError
 from ..measurement.measurement import Measurement
 from ..report.record import Record
 from .baseline_numbers import BaselineNumbers, Measured
-from .left_behind import left_by
 from .plan import PLAN
 from .session import SESSION
+from .traced_rerun import left_by
 
 if TYPE_CHECKING:
     import pytest
@@ -65,11 +64,13 @@ class BaselineCheck:
         if part.ending is not Ending.FINISHED:
             return self._judge_unfinished(part, verdict, measurement) or verdict
         bare = verdict if verdict and verdict.lacks_limit and _unlimited(verdict) else None
-        if bare and not measurement.allocations:
-            return replace(bare, reason=NOTHING, obstacle=Obstacle.NOTHING_ALLOCATED)
-        if bare and (doubt := measurement.doubt(bare.budget.metric if bare.budget else "peak")):
-            return replace(bare, reason=doubt, obstacle=Obstacle.FIRST_IMPORT)
         budget = verdict.budget if verdict and verdict.budget else Budget(None)
+        if bare and not measurement.allocations:
+            entry = self._numbers.entry(self._numbers.key_of(part.name, budget.metric, measurement))
+            if entry is None or entry.nbytes:  # else a run that finds caches filled needs nothing
+                return replace(bare, reason=NOTHING, obstacle=Obstacle.NOTHING_ALLOCATED)
+        if bare and (doubt := measurement.doubt(budget.metric)):
+            return replace(bare, reason=doubt, obstacle=Obstacle.FIRST_IMPORT)
         measured = self._numbers.measure(part.name, budget.metric, verdict, measurement)
         early = part.name != "" and self._numbers.attempt.repeat is None
         waits = measured is not None and early and part.primed is not None
@@ -197,6 +198,8 @@ class BaselineCheck:
         state = measured.state
         if not known:  # of an earlier attempt
             state = compare(row.value, measured.entry, measured.tolerance)
+        if self._update == "all" and state in (State.REGRESSED, State.IMPROVED):
+            state = State.UPDATED
         nbytes = measured.entry.nbytes if measured.entry is not None else None
         return replace(row, baseline_bytes=nbytes, baseline_state=state.value)
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from ..baselines.entries import Baseline, Entry, Key, State, compare, tolerance_of
-from ..baselines.environment_key import depends_on
-from ..baselines.torch_version import threads_of
+from ..baselines.environment_key import depends_on, threads_of
 from ..budgets.tolerance import Tolerance
 from ..budgets.verdict import Outcome, Verdict
-from ..errors import AttnMemError
+from ..errors import AttnMemError, ProgramRefused, causes
 from ..measurement.measurement import Measurement
 from ..units import format_size
-from .left_behind import left_by
+from .session import SESSION
+from .traced_rerun import left_by
 
 if TYPE_CHECKING:
     from ..api.conclusion import Part
@@ -93,6 +93,7 @@ class BaselineNumbers:
         self._name = name
         self._baseline = baseline
         self._tolerance = tolerance
+        self._updates = bool(item.config.stash[SESSION].settings.update)
 
     @property
     def attempt(self) -> Attempt:
@@ -157,7 +158,8 @@ class BaselineNumbers:
             )
             again = found.run.measurements.get(region) if found and found.run else None
         except AttnMemError as error:
-            if not first.retained_bytes:  # it left nothing, so nothing depends on it
+            refused = any(isinstance(cause, ProgramRefused) for cause in causes(error))
+            if not first.retained_bytes and not refused:  # it left nothing that others find
                 return measured
             why = f": {error}"
         value = None if again is None else again.value(metric)
@@ -170,9 +172,28 @@ class BaselineNumbers:
             more = (first.value(metric) or 0) - value
             note = _note(more, first) if more else ""
             made = entry_of(again, metric, measured.made.nbytes if more else None)
-            measured = _kept(replace(measured, made=made, note=note, run=again))
+            if instead := self._kept_instead(region, measured, first, value, primed):
+                measured = replace(measured, unsettled=instead)
+            else:
+                measured = _kept(replace(measured, made=made, note=note, run=again))
         self.by_row[region, metric] = measured
         return measured
+
+    def _kept_instead(
+        self, region: str, measured: Measured, first: Measurement, value: int, primed: PrimedBackend
+    ) -> str:
+        """Returns what each run keeps in the place of what the run before kept.
+
+        The second run frees that, and so needs less above its start: that is no improvement on an
+        entry whose first run kept nothing. Empty if there is no such entry, or nothing is kept.
+        """
+        entry = measured.entry
+        if self._updates or entry is None or entry.first is not None or not first.retained_bytes:
+            return ""
+        if not value < entry.nbytes <= measured.made.nbytes:
+            return ""
+        left = left_by(self._item, primed, region, empty_caches=False)
+        return left and f"each run keeps a tensor until the next{left}"
 
 
 def entry_of(measurement: Measurement, metric: str, first: int | None = None) -> Entry:

@@ -11,10 +11,11 @@ from functools import partial
 import pytest
 
 from .. import errors
-from ..api.conclusion import Part
-from ..budgets.budget import Budget, BudgetSpec, resolve
+from ..api.attnmem import AttnMem
+from ..api.attribution import of_second_run
+from ..api.conclusion import Exceeded, Part
+from ..budgets.budget import Budget, BudgetSpec, Obstacle, resolve
 from ..budgets.failure_text import explain
-from ..budgets.obstacle import Obstacle
 from ..budgets.verdict import Outcome, Verdict, judge, not_enforced
 from ..errors import AttnMemError, CannotSimulate, ProgramRefused
 from ..measurement.measurement import Measurement
@@ -38,11 +39,71 @@ from .measured_body import MeasuredBody
 from .options import MARKER
 from .plan import Plan
 from .ranks import meshes
-from .regions import Regions
 from .row_writer import STOPS, RowWriter
 from .settled_runs import RepeatedRuns
 from .traced_rerun import TracedRerun, keep_for_unittest, kept_by_unittest
 from .traced_runs import TracedRuns
+
+
+class Regions:
+    """Writes the missing rows of a test's regions, checks and comparisons."""
+
+    def __init__(self, memory: AttnMem, rows: RowWriter) -> None:
+        self._memory = memory
+        self._rows = rows
+
+    def judge_by_baseline(self, repeat: RepeatedRuns | None, runs: TracedRuns) -> None:
+        """Judges the regions by the baseline, now that the test can run again."""
+        for part, verdict, measurement in self._rows.baseline.waiting(repeat):
+            part = replace(part, trace=partial(runs.measurement_of, part))
+            self._memory.conclusions.conclude_again(part, verdict, measurement)
+
+    def caught(self, cause: BaseException | None) -> list[Exceeded]:
+        """Returns the exceeded limits that no report shows, because the test caught the error.
+
+        A skip reports no limit, even if it is raised from the error of a limit; and a test that
+        skips itself may leave a limit that was not enforced.
+        """
+        skipped = isinstance(cause, pytest.skip.Exception)
+        return [
+            exceeded
+            for exceeded in self._memory.conclusions.exceeded
+            if not exceeded.reported
+            and (exceeded.is_over if skipped else not exceeded.explains(cause))
+        ]
+
+    def unentered(self) -> list[str]:
+        """Writes a row for each region that was never entered; returns texts."""
+        names = [region.name for region in self._memory.regions if not region.entered]
+        for name in names:
+            never = not_enforced("the region was never entered", Obstacle.NOT_FINISHED)
+            self._rows.write(Part(name, AttentionShape({})), never, None)
+        return [f"region {name!r} was never entered; use it in a 'with'" for name in names]
+
+    def abandoned(self) -> list[str]:
+        """Writes a row for each region that is still open, as in a generator.
+
+        Returns the texts of those that fail the test.
+        """
+        texts = []
+        for region in self._memory.regions:
+            if region.abandon():
+                shape = AttentionShape({})
+                part = Part(region.name, shape, region.primed, limited=region.limited)
+                verdict = not_enforced("the test ended inside the region", Obstacle.REGION_OPEN)
+                self._rows.write(part, verdict, None)
+                if self._memory.conclusions.fails(part, verdict):
+                    texts.append(f"{region.name}: {explain(verdict, shape)}")
+        return texts
+
+    def explain_the_rest(self, runs: TracedRuns) -> None:
+        """Adds the held tensors to the rows of regions within their limits."""
+        for region in [*self._memory.regions]:
+            measured = region.measurement
+            if measured is not None and not measured.held and measured.unmeasured is None:
+                with suppress(AttnMemError):
+                    traced = runs.region(region.name, region.primed)
+                    self._rows.attach_held(region.name, of_second_run(traced))
 
 
 class BudgetExceeded(errors.BudgetExceeded, pytest.fail.Exception):  # type: ignore[name-defined, misc]
@@ -128,7 +189,7 @@ class CallPhase:
         repeat = None if failed else RepeatedRuns(self._item)
         self._regions.judge_by_baseline(repeat, runs)
         if self._conclusions.explain != "off":
-            self._conclusions.complete(lambda part: partial(runs.of, part))
+            self._conclusions.complete(lambda part: partial(runs.measurement_of, part))
             error, cause = self._with_completed(error, cause)
         texts = self._judge_all(measurements, cause, runs)
         if cause is None:
@@ -227,7 +288,8 @@ class CallPhase:
                 if spec.compiled and cause is None:
                     verdict = self._compiled.judged(verdict, primed)
             except AttnMemError as error:
-                verdict = not_judged(spec, measurement, str(error), cause)
+                why = _missing(spec, shape) if self._plan.default else ""
+                verdict = not_judged(spec, measurement, why or str(error), cause)
                 if not self._plan.default and cause is None:
                     self._mistaken = True
                     failures.append(f"{MARKER}: {error}   {spec.where}")
@@ -282,6 +344,12 @@ class CallPhase:
         used += [region.primed for region in regions]
         if used:
             self._rows.baseline.derive(self._plan.memory, used[0], runs)
+
+
+def _missing(spec: BudgetSpec, shape: AttentionShape) -> str:
+    """Returns why ``--attnmem-default`` says nothing of a test, alike for all tests; or ""."""
+    missing = shape.missing(sorted(spec.read))
+    return f"the test gives {missing[0]!r} of --attnmem-default no value" if missing else ""
 
 
 def judge_body(

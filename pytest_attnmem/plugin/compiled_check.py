@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from ..api.comparison import judge_comparison
 from ..api.compiled_functions import Compilations, run_eagerly
 from ..backends.compile_watch import CompileWatch
-from ..budgets.budget import Budget
-from ..budgets.obstacle import Obstacle
+from ..budgets.budget import Budget, Obstacle
 from ..budgets.parsing import NO_MORE
 from ..budgets.verdict import Outcome, Verdict, not_enforced
 from ..errors import AttnMemError

@@ -11,7 +11,7 @@ import pytest
 
 from ..api.conclusion import Ending, Strictness
 from ..baselines.environment_key import depends_on
-from ..budgets.obstacle import Obstacle
+from ..budgets.budget import Obstacle
 from ..errors import (
     AttnMemError,
     BackendUnavailable,
@@ -25,8 +25,7 @@ from ..nulldevice.counts import last_unknown_call
 from ..nulldevice.launch import present
 from ..nulldevice.refusals import refusal, remedy
 from ..torch_releases import NO_RULES
-from .measured_tests import is_measured, own_nodeid
-from .plan import PLAN, Plan
+from .plan import PLAN, Plan, is_measured, own_nodeid
 from .row_writer import STOPS, stopped
 from .session import SESSION, Session
 
@@ -137,7 +136,8 @@ def _reason_of(cause: BaseException) -> str:
     return f"the test failed: {type(cause).__name__}"
 
 
-#: What is missing, by the beginning of PyTorch's error, where the last call does not say it.
+#: What is missing, by the beginning of PyTorch's error, where the last call does not say it. Those
+#: of cuDNN and of NVRTC are plain RuntimeErrors: torch/csrc/Exceptions.h has no type for them.
 _MISSING: Final = MappingProxyType(
     {
         # A library of stubs has its own name in the place of an error's.

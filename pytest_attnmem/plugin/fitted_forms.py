@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..backends.registry import larger_is_free
 from ..budgets.sizes_to_try import smaller
 from ..errors import AttnMemError, BudgetError
-from ..formulas.multivariate_fit import Point, Sample, fit, off_axes
+from ..formulas.interpolation import Point, Sample, fit, off_axes
 from ..formulas.polynomial import Polynomial
 from .item_arguments import sized_arguments
 from .size_sweep import SizeSweep

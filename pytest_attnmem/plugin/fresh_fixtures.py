@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -14,9 +15,12 @@ import pytest
 
 from ..errors import BudgetError, CannotSimulate
 from ..units import shown
+from .plan import PLAN, Plan
 
 #: The packages whose fixtures belong to the run of a test, and are not made again.
-_STAY = ("_pytest.", "pytest_attnmem.")
+_STAY = ("_pytest.", "pytest_attnmem.", "pytest_asyncio.")
+#: What suites call a loop of their own for pytest-asyncio before 1.0, which has one at a time.
+_EVENT_LOOP = "event_loop"
 #: Pytest makes fixtures of a class's ``setup_method`` and ``setup_function``.
 _SETUP = "_xunit_setup_"
 
@@ -73,6 +77,7 @@ def renew_fixtures(item: pytest.Item) -> None:
         for name in names:
             made.pop(name, None)
             arguments.pop(name, None)
+            _places(request).pop(name, None)
         for name in names:
             value = request.getfixturevalue(name)
             if name in item.fixturenames:  # type: ignore[attr-defined]
@@ -105,6 +110,7 @@ def made_anew(item: Any, names: Sequence[str]) -> Iterator[None]:
             patch.setattr(made[name], "cached_result", None)
             patch.setattr(made[name], "_finalizers", [])
             patch.delitem(made, name)
+            patch.delitem(_places(request), name, raising=False)
         try:
             for name in names:
                 value = _value(request, name)
@@ -116,6 +122,12 @@ def made_anew(item: Any, names: Sequence[str]) -> Iterator[None]:
                 if name in made:
                     with _as_budget_error(name):
                         made[name].finish(request)
+
+
+def _places(request: Any) -> dict[str, int]:
+    """Returns which of the fixtures of a name pytest 8.0 has made, the last one first."""
+    found: dict[str, int] = getattr(request, "_arg2index", {})
+    return found
 
 
 def _value(request: pytest.FixtureRequest, name: str) -> object:
@@ -141,4 +153,101 @@ def is_made_anew(fixture: Any) -> bool:
     """Returns True for a fixture of the user's whose scope is the test."""
     module = getattr(fixture.func, "__module__", None) or ""
     own = fixture.argname.startswith(_SETUP) or not f"{module}.".startswith(_STAY)
-    return bool(own and fixture.scope == "function")
+    return bool(own and fixture.scope == "function" and fixture.argname != _EVENT_LOOP)
+
+
+#: The arguments that each fixture read while it was made.
+_READ = pytest.StashKey[dict[str, frozenset[str]]]()
+
+
+@contextmanager
+def given(item: Any, sizes: Mapping[str, int]) -> Iterator[None]:
+    """Gives other values to arguments of the test, however its body and its fixtures read them.
+
+    Raises:
+        BudgetError: a fixture cannot be made with these values.
+    """
+    params = getattr(getattr(item, "callspec", None), "params", {})
+    with pytest.MonkeyPatch.context() as patch:
+        for name, size in sizes.items():
+            patch.setitem(item.funcargs, name, size)
+            if name in params:
+                patch.setitem(params, name, size)
+            for definition in item._fixtureinfo.name2fixturedefs.get(name, ())[-1:]:
+                if definition.cached_result is not None:  # the value of request.getfixturevalue
+                    kept = (size, *definition.cached_result[1:])
+                    patch.setattr(definition, "cached_result", kept)
+        with made_anew(item, readers(item, sizes)):
+            yield
+
+
+def readers(item: Any, arguments: Collection[str]) -> list[str]:
+    """Returns the fixtures that take or read an argument, and those that take these, in order.
+
+    They are those that were made for the test: none before its setup.
+    """
+    made = getattr(getattr(item, "_request", None), "_fixture_defs", {})
+    read = item.stash.get(_READ, {})
+    known = {*arguments}
+    while more := {
+        name
+        for name, definition in made.items()
+        if name not in known and known & {*definition.argnames, *read.get(name, ())}
+    }:
+        known |= more
+    return [name for name in made if name in known and name not in arguments]
+
+
+def is_made_once(item: Any, argument: str) -> str:
+    """Returns the fixture that reads an argument and is not made anew; "" if there is none."""
+    made = item._request._fixture_defs if hasattr(item, "_request") else {}
+    return next((name for name in readers(item, [argument]) if not is_made_anew(made[name])), "")
+
+
+@contextmanager
+def noted(item: pytest.Item, fixture: str) -> Iterator[None]:
+    """Records the arguments that a fixture reads while it is made, if a contract varies any."""
+    if not _has_contract(item.stash.get(PLAN, None)):
+        yield
+        return
+    read: set[str] = set()
+    plain = pytest.FixtureRequest.getfixturevalue
+
+    def getfixturevalue(request: pytest.FixtureRequest, argname: str) -> Any:
+        read.add(argname)
+        return plain(request, argname)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pytest.FixtureRequest, "getfixturevalue", getfixturevalue)
+        if callspec := getattr(item, "callspec", None):
+            watched = replace(callspec, params=_Watched(callspec.params, read))
+            patch.setattr(item, "callspec", watched)
+        try:
+            yield
+        finally:  # later reads, by the body, may be varied
+            item.stash.setdefault(_READ, {})[fixture] = frozenset(read)
+
+
+class _Watched(Mapping[str, object]):
+    """The parameters of a test; records the parameters that are read."""
+
+    def __init__(self, params: Mapping[str, object], read: set[str]) -> None:
+        self._params = params
+        self._read = read
+
+    def __getitem__(self, name: str) -> object:
+        self._read.add(name)
+        return self._params[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._params
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._params)
+
+    def __len__(self) -> int:
+        return len(self._params)
+
+
+def _has_contract(plan: Plan | None) -> bool:
+    return plan is not None and any(spec.contracts for spec, _ in plan.budgets)

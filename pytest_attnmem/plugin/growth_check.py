@@ -21,9 +21,9 @@ from .growth_jointly import fixed_over_worlds, judged_jointly
 from .growth_line import GrowthLine
 from .growth_runs import GrowthRuns, Unclear, Unsettled
 from .item_arguments import Variable, further_sizes, variable, varies
-from .left_behind import left_by
 from .settled_runs import settle
 from .size_sweep import SizeSweep
+from .traced_rerun import left_by
 from .world_runs import names_world, over_worlds, undivided
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ class GrowthCheck:
         if not steady.left:
             return None
         kept = left_by(self._item, self._primed)
-        return Judgement(Answer.BROKEN, f"each run leaves +{format_size(steady.left)}{kept}")
+        left = f"each run leaves +{format_size(steady.left)}{kept}"
+        return Judgement(Answer.BROKEN, left, leak=True)
 
     def _varied(self, budget: Budget, contract: Contract, own: Measurement) -> GrowthFindings:
         if names_world(self._item, contract):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..budgets.growth_contract import Contract
-from ..budgets.growth_fit import Growth
+from ..budgets.growth_fit import Growth, WorldGrowth
 from ..budgets.growth_judgement import Answer, Judgement, judge_line, place
 from ..budgets.growth_over_formula import (
     Allowed,
@@ -15,10 +15,8 @@ from ..budgets.growth_over_formula import (
     judge_fixed,
     outgrown,
 )
-from ..budgets.world_growth import WorldGrowth
 from ..errors import AttnMemError
-from ..formulas.interpolation import line, shared
-from ..formulas.multivariate_fit import Point, Sample, fit, off_axes
+from ..formulas.interpolation import Point, Sample, fit, line, off_axes, shared
 from ..formulas.polynomial import Polynomial
 from ..measurement.below_peak import PartBelowPeak, beneath_at, together
 from ..symbols.names import WORLD

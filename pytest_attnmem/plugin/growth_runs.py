@@ -97,7 +97,7 @@ class GrowthRuns:
         if self._sum is None:
             return 0
         try:
-            return self._sum.nbytes(shape, self._symbols)
+            return self._sum.bytes_at(shape, self._symbols)
         except AttnMemError as error:
             raise Unclear(str(error)) from None
 

@@ -18,9 +18,8 @@ import pytest
 
 from ..report.record import Record, to_dict
 from .item_arguments import further_arguments, sized_arguments
-from .measured_tests import takes_attnmem
 from .options import BASELINE, MARKER
-from .plan import PLAN
+from .plan import PLAN, takes_attnmem
 from .row_writer import where
 from .session import SESSION
 from .session_outcome import UNLIMITED, SessionOutcome, stay_still
@@ -80,6 +79,12 @@ class InitSession(SessionOutcome):
             if limit := self._limits[where(item)]:
                 item.add_marker(getattr(pytest.mark, MARKER)(limit))
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Records a module that cannot be imported as a problem of its tests."""
+        super().pytest_collectreport(report)
+        if report.failed:
+            self.problems.setdefault(report.nodeid, self.errors[-1])
+
     def pytest_attnmem_record(self, item: pytest.Item, record: Record) -> None:
         """Fits a form in all sizes of a test; a baseline's are those with usual names alone."""
         if takes_attnmem(item):  # it says itself what its parts may need
@@ -116,6 +121,7 @@ class InitSession(SessionOutcome):
             "baseline": str(session.settings.baseline or self._config.rootpath / BASELINE),
             "errors": self.errors,
             "problems": self.problems,
+            "promised": [row.nodeid for row in session.records if self._has_promise(row)],
             "forms": self._forms,
             "rows": [to_dict(row) for row in session.records if not self._has_promise(row)],
         }

@@ -11,8 +11,8 @@ from ..errors import BudgetError
 from ..suggestion import closest, did_you_mean
 from ..symbols.attention_shape import Source
 from ..symbols.names import ALIASES, SYMBOLS, WORLD
+from .fresh_fixtures import is_made_once
 from .ranks import RANK, world_of
-from .size_reads import is_made_once
 
 if TYPE_CHECKING:
     import pytest

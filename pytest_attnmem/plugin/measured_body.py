@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..backends.registry import device_naming, lookahead, starts_again
 from ..errors import AttnMemError, ProgramRefused, StartAgain
-from ..measurement.protocol import BackendProtocol, simulation_context, watched
+from ..measurement.protocol import BackendProtocol, simulation_context
 from ..measurement.random_states import Generators
 from ..measurement.window import Window
 from ..measurement.window_stack import nothing_left_open, program_failed
@@ -17,13 +17,13 @@ from .another_run import (
     another_run,
     begin_again,
     begin_run,
+    folder_aside,
     kept_state,
     other_values,
     reset_item,
 )
 from .fresh_fixtures import renew_fixtures
 from .named_devices import names_cuda
-from .own_folder import folder_aside
 from .row_writer import STOPS
 from .session import SESSION
 from .traced_rerun import kept_by_unittest
@@ -79,7 +79,7 @@ class MeasuredBody:
     def _warm_up(self) -> None:
         with self._plan.memory.dry_run() as regions, ExitStack() as worlds:
             for backend in self._programs:
-                worlds.enter_context(watched(backend))
+                worlds.enter_context(simulation_context(backend))
             try:
                 self._item.runtest()
             except (StartAgain, ProgramRefused, Exception) as error:

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from ..errors import BackendUnavailable
 from ..measurement.values_limit import parse_values_limit
 from ..nulldevice import counts
-from ..nulldevice.launch import devices, present, reexec
+from ..nulldevice.kept_build import put_in_front
+from ..nulldevice.launch import active, devices, load, may_load, present, reexec
 from ..profiles import offered_profiles
+from .options import Settings
 from .session import SESSION
 
-if TYPE_CHECKING:
-    from .options import Settings
 
+def begin(config: pytest.Config, wanted: str) -> None:
+    """Puts this process on the device ``null:…``, unless it runs there already.
 
-def start_again(config: pytest.Config, wanted: str) -> None:
-    """Replaces this process by one on the device ``null:…``, unless it runs there already.
-
-    Arguments, environment and exit code stay the same; workers of pytest-xdist inherit the device.
+    Where a plugin has imported torch, the process is replaced by another with the same arguments,
+    environment and exit code. Workers of pytest-xdist inherit the device.
 
     Raises:
         pytest.UsageError: the device is not available.
@@ -30,12 +30,16 @@ def start_again(config: pytest.Config, wanted: str) -> None:
         more = offered_profiles(config.hook.pytest_attnmem_device_profiles())
         asked = devices(wanted.partition(":")[2], more)
         if present() == asked:
+            put_in_front()
+            return
+        if not active() and may_load():
+            load(asked)
             return
         if [*map(str, config.invocation_params.args)] != sys.argv[1:]:
             raise BackendUnavailable(
-                "pytest.main was called with arguments of its own, and the null device must be"
-                " there before torch is; run pytest from the command line, or the program with"
-                " attnmem run"
+                "pytest.main was called with arguments of its own where torch is imported, and the"
+                " null device must be there before; call it before torch is imported, run pytest"
+                " from the command line, or the program with attnmem run"
             )
         reexec([sys.executable, *sys.orig_argv[1:]], asked)
     except BackendUnavailable as error:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Mapping
+import shlex
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..budgets.budget import BudgetSpec
 from ..budgets.growth_contract import is_contract
@@ -15,6 +19,10 @@ from ..errors import AttnMemError
 from ..measurement.values_limit import parse_values_limit
 from ..units import shown
 from .options import BASELINE, FORMATS, NO_VALUE, OPTIONS, Given, Option, Settings
+
+if TYPE_CHECKING:
+    import pytest
+
 
 #: Pytest's words for a boolean, which mean no path, and no symbol of a formula.
 _BOOLEANS = ("true", "false", "yes", "no", "on", "off")
@@ -51,9 +59,7 @@ def _value(option: Option, given: Given) -> Any:
         raise AttnMemError(f"{source} has no value; write one in place of --")
     if option.kind == "level" and value not in option.choices:
         found = "no value" if value is NO_VALUE else f"{shown(value)} is not a value"
-        raise AttnMemError(
-            f"{source}: {found}; write off, marked or all (all is what the flag did)"
-        )
+        raise AttnMemError(f"{source}: {found}; write off, marked or all")
     if option.choices and value not in option.choices:
         raise AttnMemError(f"{source}: {shown(value)} is not one of {', '.join(option.choices)}")
     if option.kind == "flag":
@@ -131,3 +137,64 @@ def _check_files(values: Mapping[str, Any], usual: Path) -> None:
                     f"attnmem: {other} and {option.name} name the same file, {path}; give each its"
                     " own"
                 )
+
+
+def check_rootdir(config: pytest.Config, options: Collection[str]) -> None:
+    """Checks that pytest has not looked for its rootdir at the value of one of ``options``.
+
+    Pytest looks for it before it knows the options of plugins: it takes a path after a space, as in
+    ``--attnmem-baseline /ci/base.json``, for a path of tests. Another rootdir has another ini file
+    and other node IDs, which no entry of a baseline has.
+
+    Raises:
+        AttnMemError: it has; the text says how to write the option.
+    """
+    words = [*shlex.split(os.environ.get("PYTEST_ADDOPTS", "")), *config.invocation_params.args]
+    spaced = [
+        (option, value)
+        for option, value in pairwise(map(str, words))
+        if option in options and _exists(config.invocation_params.dir / value)
+    ]
+    if not spaced:
+        return
+    paths = config.known_args_namespace.file_or_dir
+    found = _rootdir(config, [*paths, *(value for _, value in spaced)])
+    if found != (meant := _rootdir(config, paths)):
+        option, value = spaced[0]
+        raise AttnMemError(
+            f"{option} {value}: pytest takes a path after a space for one of tests, and would run"
+            f" with {_shown(*found)}, not with {_shown(*meant)}; write"
+            f" {shlex.quote(f'{option}={value}')}"
+        )
+
+
+def _exists(path: Path) -> bool:
+    with suppress(OSError, ValueError):  # a name that is too long, or has a NUL
+        return path.exists()
+    return False
+
+
+def _rootdir(config: pytest.Config, paths: list[str]) -> tuple[Path, Path | None]:
+    """Returns the rootdir and the ini file that pytest finds for tests at ``paths``."""
+    known = config.known_args_namespace
+    root, ini, *_ = determined(
+        inifile=known.inifilename,
+        override_ini=known.override_ini,
+        args=paths,
+        rootdir_cmd_arg=known.rootdir or None,
+        invocation_dir=config.invocation_params.dir,
+    )
+    return root, ini
+
+
+def determined(**arguments: Any) -> tuple[Any, ...]:
+    """Returns the rootdir, the ini file and its values, as pytest determines them."""
+    from _pytest.config.findpaths import determine_setup  # pytest offers no public function
+
+    taken = inspect.signature(determine_setup).parameters  # versions of pytest differ
+    known: dict[str, Any] = {name: arguments.get(name) for name in taken}
+    return determine_setup(**known)
+
+
+def _shown(root: Path, ini: Path | None) -> str:
+    return f"rootdir {root} and {f'{ini.name} of {ini.parent}' if ini else 'no ini file'}"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
+
+from .options import MARKER
 
 if TYPE_CHECKING:
     from ..api.attnmem import AttnMem
     from ..backends.primed_backend import PrimedBackend
     from ..budgets.budget import BudgetSpec
     from ..budgets.verdict import Verdict
+    from .session import Session
 
 
 class Plan(NamedTuple):  # a dataclass takes 1 ms of every session
@@ -38,3 +42,64 @@ class Plan(NamedTuple):  # a dataclass takes 1 ms of every session
 PLAN: pytest.StashKey[Plan] = pytest.StashKey()
 #: The number of markers of a test when it was planned.
 MARKS = pytest.StashKey[int]()
+
+
+#: Tests that use one of these measure parts of themselves, marked or not.
+FIXTURES = frozenset({"attnmem", "qkv"})
+
+
+def wants_measuring(item: pytest.Item, session: Session) -> bool:
+    """Returns True if a part of this test may be measured."""
+    return bool(
+        session.settings.default
+        or FIXTURES.intersection(getattr(item, "fixturenames", ()))
+        or item.get_closest_marker(MARKER)
+        or is_recorded(item, session)
+    )
+
+
+def is_measured(item: pytest.Item, session: Session) -> bool:
+    """Returns True if this test has a row: a test that takes only ``qkv`` has none."""
+    return bool(
+        session.settings.default
+        or takes_attnmem(item)
+        or item.get_closest_marker(MARKER)
+        or is_recorded(item, session)
+    )
+
+
+def budget_of_unmarked(item: pytest.Item, session: Session) -> BudgetSpec | None:
+    """Returns the budget of a test without a marker: the default, or the baseline's; or None."""
+    if session.settings.default is not None:
+        return replace(session.settings.default, where="--attnmem-default", recovers=True)
+    if not is_recorded(item, session):
+        return None
+    from ..budgets.parsing import parse
+
+    return replace(parse((), {}), recovers=True)
+
+
+def is_recorded(item: pytest.Item, session: Session) -> bool:
+    """Returns True if the baseline has an entry for this test as a whole, or is to have one.
+
+    A test without a marker that measures parts of itself has entries for these parts only.
+    """
+    baseline = session.baseline
+    if session.settings.disable or baseline is None or takes_attnmem(item):
+        return False
+    return session.settings.update in ("all", "new") or baseline.has(own_nodeid(item))
+
+
+def own_nodeid(item: pytest.Item) -> str:
+    """Returns the test's node ID without the group that pytest-xdist appends to it."""
+    own = f"{item.parent.nodeid}::{item.name}" if item.parent else item.nodeid
+    return own if item.nodeid.startswith(f"{own}@") else item.nodeid
+
+
+def takes_attnmem(item: pytest.Item) -> bool:
+    """Returns True if the test, or a fixture other than ``qkv``, takes ``attnmem``."""
+    info = getattr(item, "_fixtureinfo", None)
+    if info is None:
+        return False
+    takers = (made[-1].argnames for name, made in info.name2fixturedefs.items() if name != "qkv")
+    return any("attnmem" in names for names in (info.argnames, *takers))

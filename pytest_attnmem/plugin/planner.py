@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import pytest
 
 from ..api.attnmem import AttnMem
 from ..api.conclusion import Strictness
 from ..backends.primed_backend import PrimedBackend
-from ..budgets.budget import Budget, BudgetSpec, resolve
+from ..budgets.budget import Budget, BudgetSpec, Obstacle, resolve
 from ..budgets.growth_contract import Contract
-from ..budgets.obstacle import Obstacle
 from ..budgets.tolerance import NONE
 from ..budgets.verdict import Verdict, not_enforced
 from ..errors import AttnMemError, BackendUnavailable, BudgetError, DeviceMissing
@@ -19,15 +16,12 @@ from ..symbols.attention_shape import Source, gather
 from ..symbols.names import ALIASES, SYMBOLS, WORLD
 from .item_arguments import arguments, variable, varies
 from .markers import read_markers
-from .measured_tests import FIXTURES, budget_of_unmarked
 from .options import MARKER
-from .plan import MARKS, PLAN, Plan
+from .plan import FIXTURES, MARKS, PLAN, Plan, budget_of_unmarked
 from .ranks import check_ranks, world_of
 from .row_writer import RowWriter
+from .session import Session
 from .world_runs import names_world
-
-if TYPE_CHECKING:
-    from .session import Session
 
 
 def plan_or_fail(item: pytest.Item, session: Session) -> Plan | None:

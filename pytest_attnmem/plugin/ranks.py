@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
@@ -19,9 +19,6 @@ from ..symbols.names import WORLD
 from .markers import MarkerLine
 from .options import MARKER
 from .simulated_session import NAME as SIMULATED_SESSION
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 #: The symbols of a budget that a rank gives their values, and the arguments that a test may take.
 RANK = "rank"
@@ -132,8 +129,7 @@ class _BodyOfRank:
         return bool(self._theirs)
 
     def __call__(self) -> None:
-        from ..backends.ranks.lone_rank import has_groups, leave_groups
-        from ..backends.ranks.mesh_sizes import forget_meshes
+        from ..backends.ranks.lone_rank import forget_meshes, has_groups, leave_groups
 
         if self._theirs is None:
             self._theirs = has_groups()
@@ -174,7 +170,7 @@ def meshes(item: pytest.Item) -> Source:
     """Returns the sizes of the device meshes that a test of many ranks made, as symbols."""
     if world_of(item) is None or not has_ranks(item.config):
         return Source("the device mesh", {})
-    from ..backends.ranks.mesh_sizes import mesh_sizes
+    from ..backends.ranks.lone_rank import mesh_sizes
 
     return Source("the device mesh", mesh_sizes())
 

@@ -7,17 +7,15 @@ session imports this module, so heavy imports wait for such an error.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import pytest
 
 from ..errors import StartAgain
 from .plan import PLAN
 from .session import can_measure
-
-if TYPE_CHECKING:
-    from collections.abc import Generator
 
 
 class ReportedErrors:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from ..report.record import Record
+    from ..report.summary import Rows
     from .session import Session
 
 
@@ -92,9 +93,38 @@ class Reporter:
                     more = f" and {len(tests) - _NAMED} more" if len(tests) > _NAMED else ""
                     names = f"{', '.join(tests[:_NAMED])}{more}"
                     self._fail(session, tests, f"over a budget and did not fail: {names}")
+                if problem := self._unread_default(rows):
+                    self._problems.append(problem)
                 strict = self._session.settings.strict == "all"
                 if strict and (tests := unproven(rows, failed)):
                     self._fail(session, tests, "not enforced (--attnmem-strict all)")
+
+    def _unread_default(self, rows: Rows) -> str:
+        """Returns the message on a symbol of ``--attnmem-default`` that no test gives; or "".
+
+        One of an ini file counts only if all tests ran: some may have no test with the symbol.
+        """
+        default = self._session.settings.default
+        if default is None or not (self._names_default() or self._runs_all()):
+            return ""
+        from ..report.summary import without_value
+
+        symbol, hint = without_value(rows, default.text, default.read)
+        return symbol and (
+            f"--attnmem-default {default.text!r}: no test gives {symbol!r} a value; name an"
+            f" argument or a fixture of a test so, or write a size such as '2 GiB'{hint}"
+        )
+
+    def _names_default(self) -> bool:
+        words = map(str, self._config.invocation_params.args)
+        return any(word.startswith("--attnmem-default") for word in words)
+
+    def _runs_all(self) -> bool:
+        config = self._config
+        some = any(
+            config.getoption(name, None) for name in ("keyword", "markexpr", "lf", "stepwise")
+        )
+        return config.args_source is not config.ArgsSource.ARGS and not some
 
     def _fail(self, session: pytest.Session, tests: list[str], problem: str) -> None:
         session.testsfailed += len(tests)
@@ -136,8 +166,7 @@ class Reporter:
             for row in self._session.records
         )
         if self._session.settings.report:
-            from ..report.equal_ranks import with_equal_ranks_together
-            from ..report.terminal_table import render_table
+            from ..report.terminal import render_table, with_equal_ranks_together
 
             shown = with_equal_ranks_together(summary)
             terminalreporter.ensure_newline()

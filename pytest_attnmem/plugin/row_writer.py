@@ -11,15 +11,15 @@ from typing import Literal
 import pytest
 
 from ..api.conclusion import Part
-from ..budgets.budget import Budget, BudgetSpec
-from ..budgets.obstacle import Obstacle
+from ..budgets.budget import Budget, BudgetSpec, Obstacle
+from ..budgets.failure_text import explanation
 from ..budgets.verdict import Outcome, Verdict, not_enforced
 from ..errors import stops
 from ..measurement.measurement import Measurement
 from ..report.record import Record, record, to_dict
 from ..symbols.attention_shape import AttentionShape
 from .baseline_check import BaselineCheck
-from .measured_tests import own_nodeid
+from .plan import own_nodeid
 from .row_transport import CRASH_PROPERTY, PROPERTY
 from .session import SESSION
 
@@ -64,8 +64,11 @@ class RowWriter:
         name, symbols = own_nodeid(self._item), part.shape.symbols
         row = record(name, part.name, verdict, measurement, symbols, where(self._item))
         row = self.baseline.annotate(row)
+        over = verdict is not None and verdict.outcome is Outcome.OVER
+        if verdict is not None and over:
+            row = replace(row, explanation=tuple(explanation(verdict, part.shape)))
         self._send(row)
-        if verdict is not None and verdict.outcome is Outcome.OVER and measurement is not None:
+        if over and measurement is not None:
             self._item.config.stash[SESSION].write_snapshots(row, measurement.snapshots)
         if not again:
             self._item.ihook.pytest_attnmem_record(item=self._item, record=row)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -43,7 +43,7 @@ class Session:
         self.environment: dict[str, Any] | None = None
         """The environment of the workers; None without workers."""
         self.problems: dict[str, None] = {}
-        """The files that could not be written, in order; they fail the session."""
+        """Why the session fails though no test did, in order: files that were not written, …"""
         self.baseline: Baseline | None = None
         """The baseline, if the session has one."""
         self.openers = openers
@@ -54,12 +54,16 @@ class Session:
         self._switches = ExitStack()
         self._backends: dict[str, PrimedBackend | BackendUnavailable] = {}
 
-    def begin(self) -> None:
+    def prepare(self) -> None:
         """Prepares the process for measured tests, before the first of them runs."""
-        from ..measurement.kept_workspaces import kept_workspaces
+        from ..measurement.environment import kept_workspaces
 
         if self.settings.workspaces == "out" and not self.settings.disable:
             self._switches.enter_context(kept_workspaces())
+        if self.settings.backend in ("auto", "cpu"):
+            from ..backends.import_watch import after_import
+
+            self._switches.callback(after_import("torch", _note_blocks))
 
     def end(self) -> None:
         """Restores the environment and the garbage collector."""
@@ -189,6 +193,14 @@ class Session:
 
 
 SESSION: pytest.StashKey[Session] = pytest.StashKey()
+
+
+def _note_blocks(_: object) -> None:
+    """Has the CPU's allocator note the tensors of fixtures too, which a test may free."""
+    from ..backends.cpu_profilers import note_all_blocks
+
+    with suppress(BackendUnavailable):  # the backend says so, where it is asked for
+        note_all_blocks()
 
 
 def can_measure() -> bool:

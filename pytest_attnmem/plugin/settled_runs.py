@@ -15,6 +15,7 @@ from ..measurement.random_states import OTHER_SEEDS
 from .another_run import begin_again, end_own_fixtures, first_generators, kept_state
 from .fresh_fixtures import NotMadeAnew, made_anew, own_fixtures
 from .plan import PLAN
+from .session import SESSION
 from .size_sweep import SizedRun, SizeSweep
 
 if TYPE_CHECKING:
@@ -23,8 +24,11 @@ if TYPE_CHECKING:
     from ..backends.primed_backend import PrimedBackend
     from ..measurement.measurement import Measurement
 
-#: The most runs; caches of caches need three.
-_MOST = 4
+#: The most runs before a number is recorded. Caches of caches need three; a cache of the last four
+#: results is full after four, and until then each run leaves as much as the one before.
+_MOST = 8
+#: The most runs before it is compared: tests that ran before may have left results in the cache.
+_MOST_COMPARED = 2 * _MOST
 
 
 class Settled(NamedTuple):
@@ -85,12 +89,13 @@ def settle(
             before = fresh()
         if _alike(first, before.measurements) and not before.measurements[""].retained_bytes:
             return Settled(before, 0, chance and _by_chance(item, sweep, fresh, before))
-        for _ in range(_MOST - 1):
+        recorded = item.config.stash[SESSION].settings.update
+        for _ in range((_MOST if recorded else _MOST_COMPARED) - 1):
             again = fresh()
             alike = _alike(before.measurements, again.measurements)
-            more = bool(before.measurements[""].retained_bytes)
+            more = bool(again.measurements[""].retained_bytes)
             before = again
-            if alike:
+            if alike and not more:
                 break
         by_chance = alike and chance and _by_chance(item, sweep, fresh, before)
         left = _left(item, primed, before.measurements[""]) if more else 0

@@ -14,7 +14,7 @@ import pytest
 
 from ..backends.import_watch import after_import
 from ..errors import AttnMemError, BackendUnavailable
-from ..measurement.kept_workspaces import kept_workspaces
+from ..measurement.environment import kept_workspaces
 from .backend_option import keeps_workspaces
 
 if TYPE_CHECKING:

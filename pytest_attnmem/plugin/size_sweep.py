@@ -16,10 +16,10 @@ from ..measurement.window_stack import window
 from ..symbols.attention_shape import AttentionShape
 from ..units import shown
 from .another_run import another_run, begin_again, reset_item
+from .fresh_fixtures import given
 from .item_arguments import arguments
 from .plan import PLAN
 from .ranks import meshes
-from .size_reads import given
 
 if TYPE_CHECKING:
     import pytest

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import pytest
 
+from ..api.attnmem import AttnMem
 from ..api.attribution import raised
+from ..backends.primed_backend import PrimedBackend
 from ..errors import AttnMemError, StartAgain, stops
+from ..measurement.held import Held
 from ..measurement.measurement import Measurement
+from ..measurement.protocol import SearchTime
+from ..measurement.qkv_inputs import Resized
 from ..measurement.window_stack import HolderSearch
-from .another_run import another_run, reset_item
-
-if TYPE_CHECKING:
-    from ..api.attnmem import AttnMem
-    from ..backends.primed_backend import PrimedBackend
-    from ..measurement.qkv_inputs import Resized
+from .another_run import another_run, kept_state, reset_item
+from .fresh_fixtures import NotMadeAnew, made_anew, own_fixtures
+from .plan import PLAN
 
 
 def kept_by_unittest(item: pytest.Item) -> BaseException | None:
@@ -114,11 +117,25 @@ class TracedRerun:
             self._error = None
             self._run_once(primed, trace=trace)
 
+    @contextmanager
+    def _own_fixtures(self) -> Iterator[None]:
+        """Makes the test's own fixtures anew, as the first run found them, where that is possible.
+
+        Other sizes are given by fixtures that are made anew for them.
+        """
+        kept_state(self._item)  # of the first run's fixtures
+        with ExitStack() as stack:
+            with suppress(NotMadeAnew):
+                names = () if self._sizes else own_fixtures(self._item)
+                stack.enter_context(made_anew(self._item, names))
+            yield
+
     def _run_once(self, primed: PrimedBackend, *, trace: bool) -> None:
         opened = None
         with (
-            another_run(self._item, empty_caches=self._empty_caches),
             self._memory.dry_run(self._sizes) as regions,
+            self._own_fixtures(),
+            another_run(self._item, empty_caches=self._empty_caches),
         ):
             try:
                 reset_item(self._item)
@@ -133,3 +150,31 @@ class TracedRerun:
                 self._regions |= regions
         if opened is not None and opened.measurement is not None:
             self._whole[primed.backend.device] = opened.measurement
+
+
+def left_by(
+    item: pytest.Item,
+    primed: PrimedBackend | None,
+    region: str = "",
+    *,
+    empty_caches: bool = True,
+) -> str:
+    """Returns ``: ones at masks.py:8, kept by lru_cache of masks.mask``, of the largest tensor.
+
+    Empty if a run under a tracker leaves none; it begins with ``empty_caches``, or as the last run
+    left them.
+    """
+    if primed is None:
+        return ""
+    memory, search = item.stash[PLAN].memory, SearchTime()
+    rerun = TracedRerun(item, memory, False, None, "retained", search, empty_caches=empty_caches)
+    try:
+        traced = rerun.region(region, primed) if region else rerun.whole(primed)
+    except AttnMemError:
+        return ""
+    return f": {_described(traced.left[0])}" if traced.left else ""
+
+
+def _described(held: Held) -> str:
+    kept = f", kept by {held.holder}" if held.holder else ""
+    return f"{held.op} at {held.where}{kept}"

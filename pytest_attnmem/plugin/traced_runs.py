@@ -14,8 +14,8 @@ from ..measurement.measurement import Measurement
 from ..measurement.peak_watch import PeakWatch
 from ..measurement.protocol import SearchTime
 from ..measurement.symbolic_shapes import Elsewhere, proved
+from .fresh_fixtures import given
 from .item_arguments import sized_arguments
-from .size_reads import given
 from .traced_rerun import TracedRerun
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class TracedRuns:
         )
         self._elsewhere: dict[str, list[tuple[str, int, TracedRerun]]] = {}  # by device
 
-    def of(self, part: Part) -> Measurement:
+    def measurement_of(self, part: Part) -> Measurement:
         """Returns the measurement of the body, or of a region.
 
         Raises:

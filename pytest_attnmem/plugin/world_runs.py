@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from ..budgets.budget import Budget
 from ..budgets.growth_contract import Contract
-from ..budgets.growth_fit import Growth
+from ..budgets.growth_fit import FACTORS, Growth, WorldGrowth
 from ..budgets.growth_judgement import Answer, Judgement
 from ..budgets.growth_over_formula import constant
-from ..budgets.world_growth import FACTORS, WorldGrowth
 from ..errors import AttnMemError, BudgetError
 from ..formulas.interpolation import differences, shared
 from ..measurement.measurement import Measurement

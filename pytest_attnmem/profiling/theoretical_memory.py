@@ -5,8 +5,7 @@ from __future__ import annotations
 from ..kernels import Kernel
 from ..kernels.registry import kernel_named
 from ..symbols.attention_shape import AttentionShape, Source, gather
-from ..symbols.dtypes import itemsize_of
-from ..symbols.sizes import as_sizes
+from ..symbols.sizes import as_sizes, itemsize_of
 
 #: Each bundled kernel of the notebook, and the notebook's name for it.
 NAMES = (

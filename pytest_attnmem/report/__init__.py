@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..contents import replace
 from ..errors import AttnMemError
+from ..units import shown
 
 if TYPE_CHECKING:
     from .summary import Summary
@@ -60,3 +61,23 @@ def _write(path: Path, data: bytes) -> None:
             if error.errno not in _NO_NEW_FILE:
                 raise
     path.write_bytes(data)
+
+
+def check_output_path(option: str, path: str) -> None:
+    """Checks that a command can create its file, before work that may take hours.
+
+    Raises:
+        AttnMemError: the path is a directory or not a valid name, or its directory is missing.
+    """
+    try:
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        pass
+    except (OSError, ValueError) as error:  # a name that is too long, or has a NUL
+        why = getattr(error, "strerror", None) or error
+        raise AttnMemError(f"--{option}: {why}: {shown(path)}; name another file") from error
+    folder = Path(path).parent
+    if os.path.isdir(path):
+        raise AttnMemError(f"--{option}: {path} is a directory; name a file in it")
+    if not os.path.isdir(folder):
+        raise AttnMemError(f"--{option}: there is no directory {folder}; create it first")

@@ -12,14 +12,14 @@ from ..baselines.entries import (
     Key,
     State,
     compare,
+    moved,
     percentage,
     tolerance_of,
 )
-from ..baselines.torch_version import named, split
-from ..baselines.updates import moved
+from ..baselines.environment_key import named, split
 from ..budgets.tolerance import Tolerance
 from ..budgets.verdict import Outcome
-from ..units import excerpt, format_distinct, format_size
+from ..units import excerpt, format_change, format_distinct, format_size
 from .record import Record
 
 #: The most rows of the table; version control shows longer lists, such as a first baseline.
@@ -207,4 +207,4 @@ def _change(before: Entry | None, after: Entry | None) -> str:
     if after is None:
         return "taken out"
     change = after.nbytes - before.nbytes
-    return f"{change:+,} B{percentage(after.nbytes, before.nbytes)}"
+    return f"{format_change(change)}{percentage(after.nbytes, before.nbytes)}"

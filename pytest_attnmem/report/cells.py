@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ..backends.registry import BACKENDS
 from ..symbols.names import DEFAULTS
-from ..units import common_unit, format_distinct, format_in, format_size
+from ..units import common_unit, format_change, format_distinct, format_in, format_size
 from .record import Record
 from .summary import Summary, share
 
@@ -63,7 +63,15 @@ def change(row: Record) -> str:
     if row.baseline_bytes is None or row.value is None or row.out_of_memory:
         return row.baseline_state
     since = f" (torch {row.baseline_torch})" if row.baseline_torch else ""
-    return f"{row.value - row.baseline_bytes:+,} B{since}"
+    return f"{format_change(row.value - row.baseline_bytes)}{since}"
+
+
+def explanation(row: Record) -> list[str]:
+    """Returns the lines that explain a failure: those of the terminal, and the baseline's bytes."""
+    if row.baseline_bytes is None or row.value is None:
+        return [*row.explanation]
+    baseline = format_distinct(row.baseline_bytes, row.value)[0]
+    return [*row.explanation, f"  baseline  {baseline}"]
 
 
 def outcome(row: Record) -> str:

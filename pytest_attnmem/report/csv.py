@@ -15,15 +15,13 @@ import csv
 import io
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ..budgets.verdict import Outcome
 from .record import Record
+from .summary import Summary
 
-if TYPE_CHECKING:
-    from .summary import Summary
-
-_NESTED: Final = frozenset({"held", "timeline", "growth"})
+_NESTED: Final = frozenset({"explanation", "held", "timeline", "growth"})
 
 #: The names in the first line.
 COLUMNS: Final = tuple(part.name for part in fields(Record) if part.name not in _NESTED)

@@ -14,6 +14,7 @@ from ..budgets import held_table
 from ..budgets.verdict import Outcome
 from ..errors import AttnMemError
 from ..units import excerpt
+from . import cells
 from .markdown import bounded
 from .record import Record
 from .summary import Summary
@@ -93,7 +94,8 @@ def _message(row: Record) -> str:
         return f"expected failure of a memory budget: {excerpt(row.reason, _LONGEST)}"
     moment = "end" if row.metric == "retained" else "peak"
     held = held_table.lines(row.held, moment)[1 : 1 + _HELD]
-    return "\n".join([excerpt(row.reason, _LONGEST), *(excerpt(line, _LONGEST) for line in held)])
+    lines = [row.reason, *cells.explanation(row), *held]
+    return "\n".join(excerpt(line, _LONGEST) for line in lines)
 
 
 def _data(text: str) -> str:

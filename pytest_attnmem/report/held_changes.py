@@ -12,7 +12,7 @@ from ..formulas.polynomial import expand
 from ..measurement.held import Held
 from ..measurement.symbolic_shapes import product
 from ..measurement.tensor_groups import ROLES, general
-from ..units import excerpt, format_size
+from ..units import excerpt, format_change
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +66,14 @@ def lines(changes: Sequence[HeldChange], most: int) -> Iterator[str]:
         yield excerpt(text.rstrip(), 200)
     if rest := changes[most:]:
         total = sum(change.delta for change in rest)
-        yield f"and {len(rest)} more, {signed(total)} together"
+        yield f"and {len(rest)} more, {format_change(total)} together"
 
 
 def term(change: HeldChange) -> str:
     """Returns ``+4*B*H*N^2 masked_fill attn.py:14``; bytes where no symbol of a size is proved."""
     held = change.held
     words = [ROLES[held.role]] if held.role in ROLES else [held.op, held.where]
-    return " ".join(filter(None, [_form(change) or signed(change.delta), *words]))
+    return " ".join(filter(None, [_form(change) or format_change(change.delta), *words]))
 
 
 def _form(change: HeldChange) -> str:
@@ -91,11 +91,6 @@ def _form(change: HeldChange) -> str:
     return form if form.startswith("-") else f"+{form}"
 
 
-def signed(nbytes: int) -> str:
-    """Returns ``+14.0 MiB`` or ``-1.5 KiB``."""
-    return f"{'-' if nbytes < 0 else '+'}{format_size(abs(nbytes))}"
-
-
 def _cells(change: HeldChange) -> tuple[str, str, str]:
     held, count = change.held, change.new_count - change.old_count
     if held.role in ROLES:
@@ -107,7 +102,7 @@ def _cells(change: HeldChange) -> tuple[str, str, str]:
         where = " ".join(filter(None, (held.where, f"in {held.function}" if held.function else "")))
         where += f"  ← {meaning}" if meaning else ""
     number = f"{count:+} × " if abs(count) > 1 else ""
-    return signed(change.delta), f"{number}{tensor}", where
+    return format_change(change.delta), f"{number}{tensor}", where
 
 
 def to_dict(change: HeldChange) -> dict[str, Any]:

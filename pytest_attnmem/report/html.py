@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from html import escape
+from importlib.resources import files
 from math import isfinite
+from string import Template
 from typing import Any, Final, TypeVar
 
 from ..budgets.verdict import Outcome
@@ -17,9 +22,45 @@ from ..measurement.tensor_groups import ROLES, apart, held_by, in_module, line_o
 from ..measurement.timeline import Timeline
 from ..units import excerpt, format_size
 from . import cells, growth_curves
-from .page_document import document
 from .record import Record
 from .summary import Summary
+
+
+def document(
+    template: str, styles: Sequence[str], scripts: Sequence[str], data: object, **texts: str
+) -> str:
+    """Returns the page of a template, which loads nothing else; all of ``data`` is text in it.
+
+    ``texts`` are further parts of the template, in HTML.
+    """
+    style = "\n".join(_part(f"{name}.css") for name in styles)
+    script = "\n".join(_part(f"{name}.js") for name in scripts)
+    return Template(_part(f"{template}.html")).substitute(
+        style=style,
+        style_hash=_hash(style),
+        script=script,
+        script_hash=_hash(script),
+        data=_as_json(data),
+        **texts,
+    )
+
+
+def _part(name: str) -> str:
+    return (files(__package__) / "page" / name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    """Returns the hash that lets the page run this text, and no other text."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def _as_json(data: object) -> str:
+    """Returns JSON in ASCII that no browser reads as markup."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
 
 #: The parts of the page, in their order.
 STYLES = ("page", "table", "details", "components", "chart")
@@ -114,6 +155,7 @@ def _row(row: Record, texts: Texts, growths: Any) -> dict[str, Any]:
     data |= {name: _number(getattr(row, name)) for name in sizes}
     return data | {
         "outcome": cells.outcome(row),
+        "explanation": [line.strip() for line in cells.explanation(row)] if row.fails else [],
         "place": cells.backend(row),
         "backend": row.backend,
         "symbols": [[name, _number(size)] for name, size in row.shape.items()],
@@ -133,7 +175,7 @@ def _row(row: Record, texts: Texts, growths: Any) -> dict[str, Any]:
         "held_count": len(row.held),
         "more_held": [
             sum(line.tensors for line in others),
-            _number(sum(line.nbytes for line in others)),
+            _number(sum(line.all_bytes for line in others)),
         ],
         "components": [_component(part, texts) for part in components(row)],
         "timeline": None if row.timeline is None else _timeline(row.timeline, tensors),
@@ -242,7 +284,7 @@ class HeldLine:
     """``saved by blocks.*.mlp``; empty: none or unknown."""
 
     @property
-    def nbytes(self) -> int:
+    def all_bytes(self) -> int:
         """Returns the bytes of all tensors of the line."""
         return self.held.nbytes * self.count
 
@@ -256,7 +298,7 @@ def held_lines(held: Iterable[Held]) -> list[HeldLine]:
         name = f"{ROLES[role]}: {count} tensor{'' if count == 1 else 's'}"
         whole = Held(sum(tensor.nbytes for tensor in tensors), (), "", name, "")
         lines.append(HeldLine(whole, 1, count, ""))
-    return sorted(lines, key=lambda line: -line.nbytes)
+    return sorted(lines, key=lambda line: -line.all_bytes)
 
 
 #: The difference between the measured number and the sum of the known tensors.

@@ -16,6 +16,8 @@ from .summary import Summary
 
 SCHEMA = 1
 
+_WRITE: Final = "write it with --attnmem-json"
+
 #: The fields that name the result of a growth.
 _NAMES: Final = ("nodeid", "region", "metric", "backend", "device")
 
@@ -89,7 +91,7 @@ def load(path: Path) -> tuple[tuple[Record, ...], dict[str, Any]]:
     except OSError as error:
         raise AttnMemError(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
-        raise AttnMemError(f"cannot read {path}: {error}") from error
+        raise AttnMemError(f"cannot read {path}: it is not JSON: {error}; {_WRITE}") from error
     schema = data.get("schema") if isinstance(data, dict) else None
     number = schema if isinstance(schema, (int, float)) and not isinstance(schema, bool) else 0
     if not SCHEMA <= number < SCHEMA + 1:
@@ -99,7 +101,7 @@ def load(path: Path) -> tuple[tuple[Record, ...], dict[str, Any]]:
     try:
         results, environment = data["results"], data["environment"]
     except KeyError as error:
-        raise AttnMemError(f"cannot read {path}: it lacks {error}") from error
+        raise AttnMemError(f"cannot read {path}: it lacks {error}; {_WRITE}") from error
     if not isinstance(results, list) or not isinstance(environment, dict):
         raise AttnMemError(
             f"cannot read {path}: 'results' is not a list or 'environment' is not an object"

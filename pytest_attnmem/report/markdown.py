@@ -111,11 +111,8 @@ def _line(row: Record, changes: bool) -> str:
 
 def _folded(row: Record) -> str:
     """Returns the tensors of a failing test as HTML without empty lines, so it has no Markdown."""
-    shape = " ".join(f"{name}={size}" for name, size in row.shape.items())
-    lines = ["  budget    " + "   ".join(filter(None, (row.budget, shape, row.where)))]
-    lines += [f"  grows     as {growth['formula']}" for growth in row.growth if growth["formula"]]
     moment = "end" if row.metric == "retained" else "peak"
-    lines += held_table.lines(row.held, moment)
+    lines = [*cells.explanation(row), *held_table.lines(row.held, moment)]
     inside = "\n".join(html.escape(excerpt(line, _NAME)) for line in lines)
     title = f"<code>{html.escape(excerpt(row.name, _NAME))}</code>"
     reason = f"<code>{html.escape(excerpt(row.reason, _NAME))}</code>"

@@ -63,6 +63,8 @@ class Record:
     """Peaks at other sizes: ``{"sizes": {"N": […]}, "peaks": […], "formula": …}``, and ``"over"``,
     the bytes over the formula of a budget with a contract.
     """
+    explanation: tuple[str, ...] = ()
+    """The lines of a failure between its reason and its tensors: what grew, and the budget."""
 
     def __repr__(self) -> str:
         outcome = self.outcome.value if self.outcome is not None else "measured"
@@ -182,6 +184,7 @@ def from_dict(data: Mapping[str, Any]) -> Record:
         known = {name: data[name] for name in Record.__slots__ if name in data}
         known["outcome"] = Outcome(data["outcome"]) if data["outcome"] else None
         known["growth"] = tuple(data.get("growth", ()))
+        known["explanation"] = tuple(data.get("explanation", ()))
         known["held"] = tuple(_held_from_dict(held) for held in data["held"])
         lives = data.get("timeline")
         known["timeline"] = None if lives is None else _timeline_from_dict(lives)

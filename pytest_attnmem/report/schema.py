@@ -39,6 +39,9 @@ _REMARKS: Final[Mapping[tuple[type, str], Mapping[str, Any]]] = MappingProxyType
         (Record, "baseline_torch"): {
             "description": "The other version of torch that baseline_bytes are of; or empty."
         },
+        (Record, "explanation"): {
+            "description": "The lines of a failure between its reason and its tensors."
+        },
         (Record, "held"): {"description": "The tensors allocated at the peak, largest first."},
         (Record, "where"): {"description": "The test: its file from the rootdir, and its line."},
         (Record, "out_of_memory"): {
@@ -73,7 +76,7 @@ _REMARKS: Final[Mapping[tuple[type, str], Mapping[str, Any]]] = MappingProxyType
 _LATER: Final = frozenset(
     {
         *((Record, name) for name in ("baseline_state", "where", "timeline", "out_of_memory")),
-        *((Record, name) for name in ("expected", "baseline_torch")),
+        *((Record, name) for name in ("expected", "baseline_torch", "explanation")),
         *((Held, name) for name in ("function", "module", "role", "dims", "by", "holder")),
     }
 )

@@ -10,6 +10,9 @@ from fractions import Fraction
 
 from ..baselines.entries import State
 from ..budgets.verdict import Outcome
+from ..suggestion import did_you_mean
+from ..symbols.attention_shape import AttentionShape
+from ..symbols.names import SYMBOLS
 from .record import Record
 
 Rows = Mapping[tuple[str, str], list[Record]]
@@ -99,6 +102,21 @@ def over(rows: Rows, failed: Collection[str]) -> list[str]:
 def unproven(rows: Rows, failed: Collection[str]) -> list[str]:
     """Returns the tests with a budget that was not enforced, unless they failed."""
     return _tests(rows, failed, lambda row: row.outcome is Outcome.NOT_ENFORCED)
+
+
+def without_value(rows: Rows, budget: str, symbols: Iterable[str]) -> tuple[str, str]:
+    """Returns a symbol of a budget to which no row gives a value, and a hint; or two empty texts.
+
+    There is none if a row has that budget in bytes.
+    """
+    held = [row for own in rows.values() for row in own if row.budget == budget]
+    if not held or any(row.limit_bytes is not None for row in held):
+        return "", ""
+    known = {name for own in rows.values() for row in own for name in row.shape}
+    missing = AttentionShape(dict.fromkeys(known, 0)).missing(sorted(symbols))
+    if not missing:
+        return "", ""
+    return missing[0], did_you_mean(missing[0], {*SYMBOLS, *known}, 0.75)
 
 
 def _tests(rows: Rows, failed: Collection[str], fits: Callable[[Record], bool]) -> list[str]:

@@ -112,11 +112,11 @@ def memory_by_model(case: SweepCase, kinds: tuple[str, ...]) -> CaseMemory:
     if case.N % ranks:
         raise BudgetError(f"{ranks} ranks cannot share N={case.N} evenly")
     if not case.backward:
-        peak = 3 * case.tensor_bytes + model.forward.peak(case.shape, kinds)
+        peak = 3 * case.plan_parts + model.forward.peak(case.shape, kinds)
         return CaseMemory(None, peak, 0)
     # q, k and v; the copies of a warm-up and their gradients; the copies of the measured pass
-    around = 12 * case.tensor_bytes
-    gradient = case.tensor_bytes
+    around = 12 * case.plan_parts
+    gradient = case.plan_parts
     kept = model.training.live(case.shape)["delta"]
     loss = kept["loss"] + kept["loss gradient"]  # the model's pass ends in a sum, this one does not
     before = around + gradient + kept["out"] + kept["lse"]

@@ -307,5 +307,5 @@ def _saving(row: Row, base: Row) -> str:
 def _compared(peak: int, base: int) -> str:
     share = 100 * (base - peak) / base
     if share < 0:
-        return f"{-share:.1f} % more"
-    return f"{share:.1f} % less, a factor of {base / peak:.1f}"
+        return f"{-share:.1f}% more"
+    return f"{share:.1f}% less, a factor of {base / peak:.1f}"

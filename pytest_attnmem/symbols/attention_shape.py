@@ -11,8 +11,8 @@ from ..errors import BudgetError
 from ..formulas.exact_arithmetic import MAX_BITS
 from ..suggestion import closest, did_you_mean, product
 from ..units import bytes_of_unit, shown
-from .dtypes import itemsize_of
 from .names import ALIASES, DEFAULTS, SYMBOLS
+from .sizes import itemsize_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,18 +48,24 @@ class AttentionShape:
             BudgetError: symbols have no value, or one has two different values.
         """
         values: dict[str, int] = {}
-        missing = []
+        names = [*names]
         for name in names:
-            symbol = name if name in self.symbols else ALIASES.get(name, name)
+            symbol = self._symbol(name)
             if symbol in self.conflicts:
                 raise BudgetError(self.conflicts[symbol])
             if symbol in self.symbols:
                 values[name] = self.symbols[symbol]
-            else:
-                missing.append(name)
-        if missing:
+        if missing := self.missing(names):
             raise BudgetError(self._lacking(missing))
         return values
+
+    def missing(self, names: Iterable[str]) -> list[str]:
+        """Returns the names that have no value, not even two different ones."""
+        known = {*self.symbols, *self.conflicts}
+        return [name for name in names if self._symbol(name) not in known]
+
+    def _symbol(self, name: str) -> str:
+        return name if name in self.symbols else ALIASES.get(name, name)
 
     def _lacking(self, missing: list[str]) -> str:
         known = ", ".join(f"{name}={value}" for name, value in self.symbols.items()) or "none"

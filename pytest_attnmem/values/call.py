@@ -14,7 +14,7 @@ class Call:
     """An operator that is about to run."""
 
     __slots__ = (
-        *("assumed", "before", "changed", "exposed", "inputs", "known_inputs", "known_outputs"),
+        *("assumed", "before", "changed", "inputs", "known_inputs", "known_outputs"),
         *("note", "outputs", "read", "slots", "traits", "unknown"),
     )
 
@@ -23,8 +23,6 @@ class Call:
         self.traits = traits
         self.changed = changed
         """The slots that it changes."""
-        self.exposed = bool(changed) and any(slot.buffer.given_away for slot in changed)
-        """True if it writes contents that were given away, so that it has to be run at once."""
         self.known_inputs, self.known_outputs = iter(known.inputs), iter(known.outputs)
         """The layouts of the next arguments and results."""
         self.inputs: list[Layout | None] = []

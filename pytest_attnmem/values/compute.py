@@ -8,13 +8,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
-from torch.utils._pytree import tree_flatten, tree_map, tree_map_only
 
 from ..errors import CannotCompute, first_line
+from .dispatcher import dispatching
 from .host_table import arguments, equivalent
+from .notes import leaves, mapped
 
 if TYPE_CHECKING:
-    from torch._ops import OpOverload
+    from .op_traits import Operator
 
 #: The dtypes that some kernels of the CPU lack, and the one that holds each of their values.
 WIDER = MappingProxyType(
@@ -30,15 +31,15 @@ WIDER = MappingProxyType(
 )
 
 #: The state of the dispatcher in a thread that has just started, c10/core/impl/LocalDispatchKeySet.
-INCLUDED: Final = torch._C.DispatchKeySet(torch._C.DispatchKey.BackendSelect).add(
-    torch._C.DispatchKey.ADInplaceOrView
+INCLUDED: Final = torch.DispatchKeySet(torch.DispatchKey.BackendSelect).add(
+    torch.DispatchKey.ADInplaceOrView
 )
-EXCLUDED: Final = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastCPU).add(
-    torch._C.DispatchKey.AutocastCUDA
+EXCLUDED: Final = torch.DispatchKeySet(torch.DispatchKey.AutocastCPU).add(
+    torch.DispatchKey.AutocastCUDA
 )
 
 
-def compute(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+def compute(func: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Returns what an operator returns on the device, computed on the CPU.
 
     The outputs are as many as on the device, of the same shapes and dtypes, and None where they
@@ -59,7 +60,7 @@ def compute(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
         return compute_there(func, args, kwargs)
 
 
-def compute_there(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+def compute_there(func: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """Does what ``compute`` does, inside ``pristine_dispatch``, which many operators may share."""
     args = _on_the_host(args)
     named = {name: _on_the_host(value) for name, value in kwargs.items()}
@@ -96,15 +97,15 @@ def _on_the_host(value: Any) -> Any:
 def pristine_dispatch() -> Iterator[None]:
     """Dispatches as a program without modes, autocast, inference mode or functorch does."""
     with (
-        torch._C.DisableTorchFunction(),  # first: a mode of functions sees the next ones enter
+        torch.DisableTorchFunction(),  # first: a mode of functions sees the next ones enter
         torch.inference_mode(False),
         torch.no_grad(),
-        torch._C._ForceDispatchKeyGuard(INCLUDED, EXCLUDED),
+        dispatching(INCLUDED, EXCLUDED),
     ):
         yield
 
 
-def _by_the_kernel(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _by_the_kernel(func: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     try:
         return func(*args, **kwargs)
     except (RuntimeError, NotImplementedError):
@@ -119,20 +120,18 @@ def _by_the_kernel(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, An
 def _narrow(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[torch.Tensor]:
     return [
         leaf
-        for leaf in tree_flatten((args, kwargs))[0]
+        for leaf in leaves((args, kwargs))
         if isinstance(leaf, torch.Tensor) and leaf.dtype in WIDER
     ]
 
 
-def _widened(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _widened(func: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Returns what an operator computes in wider dtypes, rounded to the dtypes that it has."""
     narrow = _narrow(args, kwargs)
     dtypes = iter(_dtypes(func, args, kwargs))
     wide = {id(tensor): tensor.to(WIDER[tensor.dtype]) for tensor in narrow}
     origin = {id(wide[id(tensor)]): tensor for tensor in narrow}
-    wide_args, wide_kwargs = tree_map_only(
-        torch.Tensor, lambda tensor: wide.get(id(tensor), tensor), (args, kwargs)
-    )
+    wide_args, wide_kwargs = mapped(lambda leaf: wide.get(id(leaf), leaf), (args, kwargs))
     if wide_kwargs.get("dtype") in WIDER:
         wide_kwargs["dtype"] = WIDER[wide_kwargs["dtype"]]
     found = func(*wide_args, **wide_kwargs)
@@ -148,10 +147,10 @@ def _widened(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
             dtype = narrow[0].dtype
         return origin.get(id(leaf), leaf if dtype is None else leaf.to(dtype))
 
-    return tree_map(rounded, found)
+    return mapped(rounded, found)
 
 
-def _targets(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+def _targets(func: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
     """Returns the tensors that an operator writes."""
     named = arguments(func, args, kwargs)
     written = [
@@ -159,19 +158,19 @@ def _targets(func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) ->
         for argument in func._schema.arguments
         if argument.alias_info is not None and argument.alias_info.is_write
     ]
-    return [leaf for leaf in tree_flatten(written)[0] if isinstance(leaf, torch.Tensor)]
+    return [leaf for leaf in leaves(written) if isinstance(leaf, torch.Tensor)]
 
 
 def _dtypes(
-    func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]
+    func: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> list[torch.dtype | None]:
     """Returns the dtypes of the outputs on meta tensors; nothing if meta tensors have none."""
-    meta_args, meta_kwargs = tree_map(_on_meta, (args, kwargs))
+    meta_args, meta_kwargs = mapped(_on_meta, (args, kwargs))
     try:
         found = func(*meta_args, **meta_kwargs)
     except (RuntimeError, NotImplementedError):
         return []
-    return [getattr(leaf, "dtype", None) for leaf in tree_flatten(found)[0]]
+    return [getattr(leaf, "dtype", None) for leaf in leaves(found)]
 
 
 def _on_meta(value: object) -> object:

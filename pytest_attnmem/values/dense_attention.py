@@ -2,10 +2,13 @@
 
 The formulas are those of Dao et al., FlashAttention-2 (2023), sections 2.2 and 3.1: the gradient
 takes the output and the logsumexp that it is given, which a program may have merged from blocks.
+The sequences of a call are packed one after another, or a batch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import torch
@@ -134,3 +137,81 @@ def _for_each_head(tensor: torch.Tensor, heads: int) -> torch.Tensor:
 def _to_shared_heads(grad: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
     batch, heads, *rest = tensor.shape
     return grad.reshape(batch, heads, -1, *rest).sum(2).to(tensor.dtype)
+
+
+def drawn_seed(p: float) -> int:
+    """Returns a seed of the CPU's default generator; 0, without a draw, if nothing is dropped."""
+    return int(torch.randint(2**62, ())) if p > 0 else 0
+
+
+class Part(NamedTuple):
+    """Sequences of one length: their places in the batch, and their rows of queries and keys."""
+
+    place: int
+    batch: slice
+    queries: slice
+    keys: slice
+
+    def of_queries(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Returns the view [b, H, n, d] of a tensor [B, N, H, d] or packed [T, H, d]."""
+        return _batched(tensor)[self.batch, self.queries].transpose(1, 2)
+
+    def of_keys(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Returns the view [b, H, m, d] of a tensor [B, M, H, d] or packed [T, H, d]."""
+        return _batched(tensor)[self.batch, self.keys].transpose(1, 2)
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """Returns the queries and the keys of each sequence."""
+        return self.queries.stop - self.queries.start, self.keys.stop - self.keys.start
+
+
+def dropout(p: float, seed: torch.Tensor | int, part: Part | None = None) -> Dropout | None:
+    """Returns the dropout of a seed, or of a tensor that begins with it; None for ``p`` 0.
+
+    Each packed sequence drops other weights.
+    """
+    if p <= 0:
+        return None
+    first = seed if isinstance(seed, int) else int(seed.reshape(-1)[0])
+    return Dropout(p, first + (part.place if part else 0))
+
+
+def parts(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    ends_q: torch.Tensor | None,
+    ends_k: torch.Tensor | None,
+    used_keys: torch.Tensor | None = None,
+) -> list[Part]:
+    """Returns the sequences of a call.
+
+    Args:
+        query: [B, N, H, d] or packed [T, H, d].
+        key: the same of keys.
+        ends_q: where each packed sequence of queries begins, and the last ends, [sequences + 1].
+        ends_k: the same of keys.
+        used_keys: how many keys of each sequence are used, [sequences]; all if None.
+    """
+    whole = slice(None)
+    used = None if used_keys is None else used_keys.tolist()
+    if ends_q is None or ends_k is None:
+        rows, columns = slice(0, query.shape[1]), slice(0, key.shape[1])
+        if used is None:
+            return [Part(0, whole, rows, columns)]
+        return [Part(i, slice(i, i + 1), rows, slice(0, keys)) for i, keys in enumerate(used)]
+    of_queries, of_keys = _spans(ends_q.tolist()), _spans(ends_k.tolist())
+    if used is not None:
+        of_keys = [slice(span.start, span.start + n) for span, n in zip(of_keys, used, strict=True)]
+    return [
+        Part(place, whole, rows, columns)
+        for place, (rows, columns) in enumerate(zip(of_queries, of_keys, strict=True))
+    ]
+
+
+def _spans(ends: Sequence[int]) -> list[slice]:
+    return [slice(start, end) for start, end in pairwise(ends)]
+
+
+def _batched(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor if tensor.dim() == 4 else tensor.unsqueeze(0)

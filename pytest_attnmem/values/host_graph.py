@@ -1,16 +1,94 @@
-"""The graphs that the host can run as they were given to a compiler."""
+"""The graphs that the host can run as they were given to a compiler, and their arithmetic."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
 
 import torch
-from torch.fx import Graph, GraphModule, Node
-from torch.utils._pytree import tree_flatten, tree_map
+from torch._subclasses import fake_tensor
+from torch.fx import Graph, GraphModule, Interpreter, Node
 
-from .graph_work import node_work
-from .host_run import HostGraph
+from .flex_attention import flex_backward, flex_forward, flex_work
+from .host_tensor import HostTensor
+from .notes import Layout, Ref, leaves, mapped
+from .op_traits import HigherOrder, Operator
+
+#: The mode of tensors without data, and the one that copies tensors to them.
+FakeMode: TypeAlias = fake_tensor.FakeTensorMode
+FakeCopies: TypeAlias = fake_tensor.FakeCopyMode
+
+
+@dataclass(frozen=True, slots=True)
+class HostGraph:
+    """A compiled graph, and the use that it makes of its inputs."""
+
+    module: GraphModule
+    changed: frozenset[int]
+    """The positions of the inputs that it writes."""
+    aliases: tuple[bool, ...]
+    """True for each output that is an input, or a view of one."""
+    flops: int | None
+    """The work of a run; None if it depends on the sizes of the inputs."""
+
+
+class HostRun(Interpreter):
+    """Runs a graph on the host, each operator as the host runs one that a tape noted."""
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        """Returns the result of a node."""
+        from .compute import compute  # it imports the operators of the host, and they this module
+
+        if isinstance(target, Operator):
+            return compute(target, args, kwargs)
+        if isinstance(target, HigherOrder):
+            backward = target.name() == "flex_attention_backward"
+            return (flex_backward if backward else flex_forward)(target, args)
+        return target(*args, **kwargs)
+
+
+def node_work(target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any) -> int:
+    """Returns the floating-point operations of one node; 0 for arithmetic of sizes."""
+    if isinstance(target, HigherOrder):
+        return flex_work(args[0], args[2], backward=target.name() == "flex_attention_backward")
+    if not isinstance(target, Operator):
+        return 0
+    from .work import work  # it imports the operators of the host, and they this module
+
+    return work(target, args, kwargs, outputs)
+
+
+def graph_work(graph: HostGraph, inputs: Sequence[Any]) -> int:
+    """Returns the floating-point operations of a run; what stands for a tensor has a layout."""
+    if graph.flops is not None:
+        return graph.flops
+    counted = _Counted(graph.module)
+    with FakeMode(), torch.no_grad():
+        counted.run(*map(_fake, inputs))
+    return counted.flops
+
+
+class _Counted(Interpreter):
+    """Runs a graph without data, and counts its work."""
+
+    flops = 0
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        """Returns the result of a node."""
+        result = target(*args, **kwargs)
+        self.flops += node_work(target, args, kwargs, result)
+        return result
+
+
+def _fake(value: Any) -> Any:
+    if isinstance(value, HostTensor):
+        value = Layout(value.tensor)
+    layout = value.layout if isinstance(value, Ref) else value
+    if not isinstance(layout, Layout):
+        return value  # a number
+    return torch.empty_strided(layout.shape, layout.stride, dtype=layout.dtype)
+
 
 #: The namespaces of the operators that the host computes.
 _KNOWN: Final = ("aten::", "prims::")
@@ -29,7 +107,7 @@ def host_graph(compiled: GraphModule) -> HostGraph | None:
     """
     nodes = [*compiled.graph.nodes]
     inputs = [node for node in nodes if node.op == "placeholder"]
-    outputs = [*tree_flatten(nodes[-1].args[0])[0]]
+    outputs = [*leaves(nodes[-1].args[0])]
     if not all(map(_is_known, nodes)) or not all(map(_is_followed, (*inputs, *outputs))):
         return None
     places = {_storage(node): place for place, node in enumerate(inputs) if _is_tensor(node)}
@@ -50,7 +128,7 @@ def _is_known(node: Node) -> bool:
     if node.op != "call_function":
         return node.op in ("placeholder", "output", "get_attr")
     func: Any = node.target
-    if isinstance(func, torch._ops.OpOverload):
+    if isinstance(func, Operator):
         # Its import takes as long as that of half of this package; a compiler has it already.
         from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
@@ -64,7 +142,7 @@ def _is_known(node: Node) -> bool:
             and not free_unbacked_symbols(node.meta.get("val"))  # its size depends on data
             and all(map(_is_tensor, written))
         )
-    if isinstance(func, torch._ops.HigherOrderOperator):
+    if isinstance(func, HigherOrder):
         return func.name() in ("flex_attention", "flex_attention_backward")
     return getattr(func, "__module__", "") in ("_operator", "math")
 
@@ -89,7 +167,7 @@ def _storage(node: Node) -> int:
 def _written(nodes: list[Node]) -> Iterator[Node]:
     """Yields the arguments that operators write."""
     for node in nodes:
-        if isinstance(node.target, torch._ops.OpOverload):
+        if isinstance(node.target, Operator):
             for position, expected in enumerate(node.target._schema.arguments):
                 if expected.alias_info is not None and expected.alias_info.is_write:
                     given = (
@@ -97,7 +175,7 @@ def _written(nodes: list[Node]) -> Iterator[Node]:
                         if position < len(node.args)
                         else node.kwargs.get(expected.name)
                     )
-                    yield from (leaf for leaf in tree_flatten(given)[0] if isinstance(leaf, Node))
+                    yield from (leaf for leaf in leaves(given) if isinstance(leaf, Node))
 
 
 def _attributes(graph: Graph) -> Iterator[str]:
@@ -119,8 +197,8 @@ def _without_values(graph: Graph) -> Graph:
     copied.output(result)
     for node in copied.nodes:
         node.meta = {}
-        node.args = tree_map(_on_host, node.args)
-        node.kwargs = {name: tree_map(_on_host, arg) for name, arg in node.kwargs.items()}
+        node.args = mapped(_on_host, node.args)
+        node.kwargs = {name: mapped(_on_host, arg) for name, arg in node.kwargs.items()}
     return copied
 
 
@@ -130,12 +208,12 @@ def _on_host(arg: Any) -> Any:
 
 def _flops(nodes: list[Node]) -> int | None:
     """Returns the work of nodes; None if a size is a symbol."""
-    values = tree_flatten([node.meta.get("val") for node in nodes])[0]
+    values = [*leaves([node.meta.get("val") for node in nodes])]
     sizes = [size for value in values if isinstance(value, torch.Tensor) for size in value.shape]
     if any(isinstance(one, torch.SymInt) for one in (*values, *sizes)):
         return None
     called = (node for node in nodes if node.op == "call_function")
-    parts = ((node.target, *tree_map(_value, (node.args, node.kwargs, node))) for node in called)
+    parts = ((node.target, *mapped(_value, (node.args, node.kwargs, node))) for node in called)
     return sum(node_work(*part) for part in parts)
 
 

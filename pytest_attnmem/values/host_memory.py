@@ -17,9 +17,8 @@ from .free_memory import SMALL, free_memory
 from .work import scores
 
 if TYPE_CHECKING:
-    from torch._ops import OpOverload
-
     from .notes import Ref
+    from .op_traits import Operator
 
 #: The matrices of scores, in float32, that attention holds at once.
 _MATRICES: Final = 5
@@ -28,7 +27,7 @@ _SHARE: Final = 2
 
 
 def require_memory(
-    func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Sequence[Ref]
+    func: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Sequence[Ref]
 ) -> None:
     """Checks that the host has the memory to compute an operator.
 
@@ -46,7 +45,7 @@ def require_memory(
         )
 
 
-def _taken(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any) -> int:
+def _taken(func: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any) -> int:
     """Returns the bytes of the outputs, with what the CPU keeps beside them."""
     made = sum([_wide_bytes(ref) for ref in outputs])
     return made + _MATRICES * 4 * scores(func, args, kwargs)

@@ -6,35 +6,47 @@ function takes the arguments of the operator by name, with defaults filled in.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
 from importlib import import_module
 from pkgutil import iter_modules
 from types import MappingProxyType, ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
 from . import host_operators
 
 if TYPE_CHECKING:
-    from torch._ops import OpOverload
+    from .op_traits import Operator
 
 Equivalent: TypeAlias = Callable[[SimpleNamespace], Any]
 Computed: TypeAlias = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]
 
 
-def equivalent(func: OpOverload) -> Computed | None:
+def equivalent(func: Operator) -> Computed | None:
     """Returns what computes an operator in its place on the CPU; None if it computes itself.
 
     An overload with ``out=`` is computed by its functional overload and written into its targets.
     """
-    return OVERLOADS.get(func)
+    packet, _, overload = str(func).rpartition(".")
+    functional = "default" if overload == "out" else overload.removesuffix("_out")
+    function = operators().get(f"{packet}.{functional}")
+    if function is None:
+        return None
+    return partial(_called if functional == overload else _into_targets, func, function)
 
 
-def arguments(
-    func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> SimpleNamespace:
+@cache
+def operators() -> Mapping[str, Equivalent]:
+    """Returns the functions of all modules of the folder by operator."""
+    return collect(
+        import_module(f"{host_operators.__name__}.{module.name}")
+        for module in iter_modules(host_operators.__path__)  # sorted by name
+    )
+
+
+def arguments(func: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> SimpleNamespace:
     """Returns all arguments of a call by name, with the defaults of the operator's schema."""
     named: dict[str, Any] = {}
     for position, expected in enumerate(func._schema.arguments):
@@ -63,30 +75,14 @@ def collect(modules: Iterable[ModuleType]) -> Mapping[str, Equivalent]:
     return MappingProxyType(found)
 
 
-def _overloads(
-    operators: Mapping[str, Equivalent],
-) -> Iterator[tuple[OpOverload, Computed]]:
-    """Yields the operators of this torch that have an equivalent, those with ``out=`` too."""
-    for packet in {name.rpartition(".")[0] for name in operators}:
-        namespace, _, name = packet.partition(".")
-        found = getattr(getattr(torch.ops, namespace), name, None)
-        for overload in () if found is None else found.overloads():
-            functional = "default" if overload == "out" else overload.removesuffix("_out")
-            function = operators.get(f"{packet}.{functional}")
-            if function is not None:
-                way = _called if functional == overload else _into_targets
-                func = getattr(found, overload)
-                yield func, partial(way, func, function)
-
-
 def _called(
-    func: OpOverload, function: Equivalent, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    func: Operator, function: Equivalent, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
     return function(arguments(func, args, kwargs))
 
 
 def _into_targets(
-    func: OpOverload, function: Equivalent, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    func: Operator, function: Equivalent, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> Any:
     found = function(arguments(func, args, kwargs))
     names = [argument.name for argument in func._schema.arguments if argument.is_out]
@@ -96,10 +92,3 @@ def _into_targets(
             target.resize_(value.shape)
         target.copy_(value)
     return targets[0] if isinstance(found, torch.Tensor) else tuple(targets)
-
-
-OPERATORS: Final = collect(
-    import_module(f"{host_operators.__name__}.{module.name}")
-    for module in iter_modules(host_operators.__path__)  # sorted by name
-)
-OVERLOADS: Final = MappingProxyType(dict(_overloads(OPERATORS)))

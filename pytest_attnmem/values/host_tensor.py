@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import torch
 
 from .free_memory import SMALL, free_memory
-
-if TYPE_CHECKING:
-    from .notes import Buffer
 
 #: Tensors of the host up to this size are copied when they are read; a larger one is kept.
 _COPIED: Final = 1 << 16
@@ -78,7 +75,7 @@ class HostTensors:
         """The storages that are not copied, by address."""
         self._unchecked = 0
 
-    def take(self, tensor: torch.Tensor) -> HostTensor:
+    def noted(self, tensor: torch.Tensor) -> HostTensor:
         """Returns the tensor for a note: a copy if it is small, or cannot count its versions."""
         if tensor.nbytes <= _COPIED or not is_resizable(tensor) or tensor.is_inference():
             return HostTensor(copied(tensor))
@@ -111,17 +108,6 @@ class HostTensors:
         free = free_memory()
         return free is None or 2 * nbytes <= free
 
-    def copy(self, buffer: Buffer, tensor: torch.Tensor) -> HostTensor:
-        """Returns a copy of contents that were given away, or the last one if it is equal.
-
-        Each operator that reads a weight in the memory of a file would copy it else.
-        """
-        last = None if buffer.copy is None else buffer.copy()
-        if last is None or not _is_equal(last.tensor, tensor):
-            last = HostTensor(copied(tensor))
-            buffer.copy = weakref.ref(last)
-        return last
-
     def let_go(self) -> None:
         """Lets the last tensor go if the program has moved it: a module does so at once."""
         if self._last is not None:
@@ -138,13 +124,3 @@ def copied(tensor: torch.Tensor) -> torch.Tensor:
     """Returns a copy that counts its versions, which a tensor of inference mode does not."""
     with torch.inference_mode(False):
         return tensor.detach().clone()
-
-
-def _is_equal(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Returns True for tensors of the same layout and bytes; NaN equals NaN."""
-    if one.dtype != other.dtype or one.shape != other.shape or one.stride() != other.stride():
-        return False
-    if not (one.is_contiguous() and one.is_conj() == other.is_conj()):
-        return False
-    flat = [tensor.detach().reshape(-1).view(torch.uint8) for tensor in (one, other)]
-    return torch.equal(*flat)

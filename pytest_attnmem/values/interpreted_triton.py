@@ -2,27 +2,134 @@
 
 The interpreter (triton/runtime/interpreter.py, ``TRITON_INTERPRET=1``) runs a kernel's Python code
 with NumPy, one program of the grid after the other. It is made for kernels that were decorated
-under that variable; these were compiled, and are compiled again after a run.
+under that variable; these were compiled, and are compiled again after a run. It reads and writes
+any address; one that a kernel computed wrongly, or that belongs to the device, would end the
+process. CUDA's mathematical functions (libdevice) are computed by PyTorch; one is named as there
+without ``__nv_``, and the suffix of its float32 form is dropped.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from types import ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType, ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
 
-from .kernel_memory import KernelMemory
-from .libdevice import computed
+import torch
+
 from .narrow_floats import COMPUTING, NarrowFloats
 from .work import TRITON_ELEMENT, TRITON_OPERATION
 
 if TYPE_CHECKING:
-    import torch
+    from .work import WorkLeft
 
-    from .work_left import WorkLeft
+#: The names that libdevice and PyTorch have in common.
+_SAME: Final = (
+    *("acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "ceil", "copysign", "cos"),
+    *("cosh", "erf", "erfc", "erfinv", "exp", "exp2", "expm1", "floor", "fmax", "fmin", "fmod"),
+    *("hypot", "lgamma", "log", "log10", "log1p", "log2", "pow", "rsqrt", "sin", "sinh", "sqrt"),
+    *("tan", "tanh", "trunc"),
+)
+#: Those that are approximate on a GPU.
+_FAST: Final = ("cos", "exp", "log", "log10", "log2", "pow", "sin", "tan", "tanh")
+
+FUNCTIONS: Final[Mapping[str, Callable[..., torch.Tensor]]] = MappingProxyType(
+    {
+        **{name: getattr(torch, name) for name in _SAME},
+        **{f"fast_{name}": getattr(torch, name) for name in _FAST},
+        "cbrt": lambda x: torch.copysign(x.abs() ** (1 / 3), x),
+        "exp10": lambda x: torch.pow(10.0, x),
+        "fabs": torch.abs,
+        "fma": lambda x, y, z: x * y + z,
+        "fdim": lambda x, y: (x - y).clamp(min=0),
+        "fast_exp10": lambda x: torch.pow(10.0, x),
+        "fast_fdivide": torch.div,
+        "finite": torch.isfinite,
+        "isinf": torch.isinf,
+        "isnan": torch.isnan,
+        "nearbyint": torch.round,
+        "rint": torch.round,
+        "round": lambda x: torch.copysign(torch.floor(x.abs() + 0.5), x),
+    }
+)
+
+
+def computed(symbol: str, arguments: list[Any]) -> Any:
+    """Returns what a function of libdevice returns, as an array of NumPy.
+
+    Args:
+        symbol: the name, as ``__nv_tanhf``.
+        arguments: arrays of NumPy.
+
+    Raises:
+        NotImplementedError: the function is not known.
+    """
+    name = symbol.removeprefix("__nv_")
+    found = FUNCTIONS.get(name) or FUNCTIONS.get(name[:-1])
+    if found is None:
+        raise NotImplementedError(f"the function {symbol} of libdevice has no equivalent")
+    return found(*[torch.from_numpy(argument.copy()) for argument in arguments]).numpy()
+
+
+class KernelMemory:
+    """The functions of ``triton._C.libtriton.interpreter``; those that use memory check it first.
+
+    Raises:
+        MemoryError: an address is outside the tensors.
+    """
+
+    def __init__(self, native: Any, numpy: Any, tensors: Iterable[torch.Tensor]) -> None:
+        self._native = native
+        self._numpy = numpy
+        storages = {tensor.untyped_storage().data_ptr(): tensor for tensor in tensors}
+        self._starts = sorted(storages)
+        self._ends = [start + storages[start].untyped_storage().nbytes() for start in self._starts]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._native, name)
+
+    def load(self, addresses: Any, mask: Any, other: Any, dtype: Any) -> Any:
+        """Returns the elements at the addresses."""
+        mask = self._checked(addresses, mask, dtype.itemsize)
+        return self._native.load(addresses, mask, other, dtype)
+
+    def store(self, addresses: Any, values: Any, mask: Any) -> Any:
+        """Writes the elements."""
+        mask = self._checked(addresses, mask, values.dtype.itemsize)
+        return self._native.store(addresses, values, mask)
+
+    def atomic_rmw(self, op: Any, addresses: Any, values: Any, mask: Any, order: Any) -> Any:
+        """Changes the elements, one after the other."""
+        mask = self._checked(addresses, mask, values.dtype.itemsize)
+        return self._native.atomic_rmw(op, addresses, values, mask, order)
+
+    def atomic_cas(self, addresses: Any, compared: Any, values: Any, order: Any) -> Any:
+        """Exchanges the elements that are equal to others."""
+        self._checked(addresses, True, values.dtype.itemsize)
+        return self._native.atomic_cas(addresses, compared, values, order)
+
+    def _checked(self, addresses: Any, mask: Any, itemsize: int) -> Any:
+        """Returns the mask as an array."""
+        numpy = self._numpy
+        mask = numpy.broadcast_to(numpy.asarray(mask, dtype=bool), addresses.shape)
+        used = addresses if mask.all() else addresses[mask]
+        if used.size and not self._holds(int(used.min()), int(used.max()), itemsize):
+            ends = self._numpy.asarray(self._ends, dtype=numpy.uint64)
+            starts = self._numpy.asarray(self._starts, dtype=numpy.uint64)
+            place = numpy.searchsorted(starts, used, side="right") - 1
+            inside = (place >= 0) & (used + numpy.uint64(itemsize) <= ends[place])
+            if not inside.all():
+                raise MemoryError("it uses an address that is outside its tensors")
+        return mask
+
+    def _holds(self, first: int, last: int, itemsize: int) -> bool:
+        """Returns True if one storage has the first and the last address."""
+        place = bisect_right(self._starts, first) - 1
+        return place >= 0 and last + itemsize <= self._ends[place]
+
 
 _LIBDEVICE = "triton.language.extra.libdevice"
 
@@ -140,7 +247,7 @@ class _Interpretation:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             elements = sum([arg.data.size for arg in args if type(arg) is kind])
-            self._left.take(TRITON_OPERATION + TRITON_ELEMENT * elements)
+            self._left.spend(TRITON_OPERATION + TRITON_ELEMENT * elements)
             return method(*args, **kwargs)
 
         return call

@@ -9,7 +9,7 @@ import torch
 
 from ..errors import UnknownValue
 from .call import Call, is_plain, layout_of
-from .notes import Buffer, Draws, Layout, Note, Random, Ref, Slot
+from .notes import Buffer, Layout, Note, Random, Ref, Slot
 from .replay import Replay, unwritten, view
 
 NOT_PLAIN = "the values of sparse and nested tensors are not followed"
@@ -25,8 +25,8 @@ class Storages(Protocol):
     def all(self) -> Iterator[Slot]:
         """Yields each slot."""
 
-    def random(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Random | Draws:
-        """Returns the state that an operator draws from; for a generator of the host, its draws."""
+    def random(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Random:
+        """Returns the state that an operator draws from."""
 
 
 class KnownValues:
@@ -39,7 +39,7 @@ class KnownValues:
         self._fault = ""
         """The reason to trust no value: a storage was freed, and nobody reported it."""
 
-    def value(self, tensor: torch.Tensor) -> torch.Tensor:
+    def value_of(self, tensor: torch.Tensor) -> torch.Tensor:
         """Returns the values of a tensor of the device, on the host; they must not be changed.
 
         Raises:
@@ -65,24 +65,9 @@ class KnownValues:
         self._run_writer(slot)
         return slot.buffer.on_host()
 
-    def give_away(self, slot: Slot) -> Buffer:
-        """Returns the contents of a storage for code that may write them at any time.
-
-        Raises:
-            UnknownValue: nobody can know them, or they cost more work than the limit.
-        """
-        contents, buffer = self.contents(slot), slot.buffer
-        if not buffer.given_away:
-            if buffer.is_awaited:
-                slot.buffer, slot.writer = Buffer(buffer.nbytes), None
-                slot.buffer.contents = contents.clone()
-                slot.buffer.assumed = buffer.assumed
-            slot.buffer.given_away, slot.buffer.shared = True, False
-        return slot.buffer
-
     def _run_writer(self, slot: Slot) -> None:
         if slot.writer is not None and not slot.writer.done:
-            self.replay.run(slot.writer)
+            self.replay.finish(slot.writer)
         if slot.buffer.unknown:
             raise UnknownValue(slot.buffer.unknown)
 

@@ -79,7 +79,7 @@ class NarrowFloats:
         Args:
             method: the builder's.
             add: the operation that adds floats.
-            memory: loads and stores, as :class:`~.kernel_memory.KernelMemory` does.
+            memory: loads and stores, as :class:`~.interpreted_triton.KernelMemory` does.
         """
 
         def call(*args: Any) -> Any:

@@ -8,26 +8,18 @@ read any more is freed with the last storage that depends on it.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
-
-from ..errors import UnknownValue
-
-if TYPE_CHECKING:
-    from .host_tensor import HostTensor
+from torch.utils._pytree import tree_map
 
 
 class Buffer:
     """The contents of a storage on the host, made when the first note that writes them is run."""
 
-    __slots__ = (
-        *("assumed", "contents", "copy", "given_away", "nbytes", "readers", "room", "shared"),
-        "unknown",
-    )
+    __slots__ = (*("assumed", "contents", "nbytes", "readers", "room", "shared", "unknown"),)
 
     def __init__(self, nbytes: int, unknown: str = "") -> None:
         self.nbytes = nbytes
@@ -37,11 +29,6 @@ class Buffer:
         """The assumption that the contents rest on; empty if they are what a device would have."""
         self.contents: torch.Tensor | None = None
         """``[nbytes]`` uint8 on the host."""
-        self.given_away = False
-        """True if code that makes no notes may read and write the contents at any time: what
-        notes write is written at once, and what they read is copied."""
-        self.copy: weakref.ref[HostTensor] | None = None
-        """The last copy of contents that were given away."""
         self.shared = False
         """True while the contents are memory of the program, which no note may change."""
         self.readers: list[weakref.ref[Note]] | tuple[()] = ()
@@ -54,11 +41,6 @@ class Buffer:
         if self.contents is None:
             self.contents = torch.empty(self.nbytes, dtype=torch.uint8, device="cpu")
         return self.contents
-
-    @property
-    def is_awaited(self) -> bool:
-        """Returns True if a note that was not run reads the contents."""
-        return any(_is_pending(reader()) for reader in self.readers)
 
     def read_by(self, note: Note) -> None:
         """Records that a note reads the contents."""
@@ -190,7 +172,7 @@ class Note:
         """The notes that wrote what this note reads."""
         self.readers: tuple[weakref.ref[Note], ...] = ()
         """The notes that read what this note changes."""
-        self.random: Random | Draws | None = None
+        self.random: Random | None = None
         self.done = False
 
     def prepare(self) -> None:
@@ -206,75 +188,13 @@ class Note:
         self.before, self.readers = (), ()
 
 
-#: Numbers that may wait to be drawn, in bytes and in operators; beyond, they are others.
-_MOST_BYTES: Final = 1 << 30
-_MOST_NOTES: Final = 50_000
-
-
-class Draws:
-    """The operators that draw from one state of a generator, in the order of the program."""
-
-    def __init__(self, state: torch.Tensor) -> None:
-        self.state = state
-        """The state of the generator after the operators that were computed."""
-        self.unknown = ""
-        """The reason why nobody knows the next numbers; empty if they can be computed."""
-        self.too_many = False
-        """True if so much waits to be drawn that later operators draw other numbers."""
-        self.at_once = False
-        """True if each operator runs at once, as code that makes no notes draws after it."""
-        self._last: Note | None = None
-        self._notes = self._bytes = 0
-
-    @property
-    def pending(self) -> Note | None:
-        """Returns the last operator; None if all were computed."""
-        return None if self._last is None or self._last.done else self._last
-
-    @property
-    def waiting_bytes(self) -> int:
-        """Returns the bytes of the numbers that wait to be drawn."""
-        last = self.pending
-        return 0 if last is None else self._bytes + _written_by(last)
-
-    def follow(self, note: Note) -> Note | None:
-        """Makes a note the last operator; returns the one before it if that is not computed."""
-        before = self.pending
-        if before is None:
-            self._notes = self._bytes = 0
-        else:
-            self._notes += 1
-            self._bytes += _written_by(before)
-        self.too_many = self._notes >= _MOST_NOTES or self._bytes >= _MOST_BYTES
-        self._last = None if self.too_many else note
-        return before
-
-    @contextmanager
-    def current(self) -> Iterator[None]:
-        """Makes the default generator of the host continue from the state, and keeps the new one.
-
-        Raises:
-            UnknownValue: an operator before could not be computed.
-        """
-        if self.unknown:
-            raise UnknownValue(self.unknown)
-        generator = torch._C.default_generator
-        before = generator.get_state()
-        generator.set_state(self.state)
-        try:
-            yield
-            self.state = generator.get_state()
-        finally:
-            generator.set_state(before)
-
-
-def _written_by(note: Note) -> int:
-    outputs = sum([ref.buffer.nbytes for _, ref in note.outputs])
-    return outputs + sum([buffer.nbytes for buffer in note.written])
-
-
 def _is_pending(note: Note | None) -> bool:
     return note is not None and not note.done
+
+
+def mapped(function: Callable[[Any], Any], tree: Any) -> Any:
+    """Returns nested tuples, lists and dicts with what the function returns for each leaf."""
+    return tree_map(function, tree)
 
 
 def leaves(tree: Any) -> Iterator[Any]:

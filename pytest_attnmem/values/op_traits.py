@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import torch
+from torch._ops import HigherOrderOperator, OpOverload
+
+#: An operator with its overload, and one that takes functions, as ``flex_attention`` does.
+Operator: TypeAlias = OpOverload
+HigherOrder: TypeAlias = HigherOrderOperator
 
 #: Operators that fill a tensor without reading it.
 _FILLS = frozenset(
@@ -54,8 +59,6 @@ class OpTraits(NamedTuple):
     """True if its outputs have no values yet."""
     random: bool
     """True if it draws random numbers."""
-    typed: bool
-    """True if it takes the dtype of its output."""
 
 
 def op_traits(func: Any) -> OpTraits:
@@ -78,5 +81,4 @@ def op_traits(func: Any) -> OpTraits:
         likes=name in _LIKE,
         empty=name in _EMPTY,
         random=torch.Tag.nondeterministic_seeded in func.tags,
-        typed=any(argument.name == "dtype" for argument in schema.arguments),
     )

@@ -10,10 +10,9 @@ from ..errors import CannotCompute, UnknownValue
 from .compute import compute_there, pristine_dispatch
 from .host_memory import require_memory
 from .host_tensor import HostTensor
-from .notes import Draws, Layout, Note, Ref, leaves
+from .notes import Layout, Note, Ref, leaves
 from .op_traits import OpTraits, op_traits
-from .work import Work, work, work_of
-from .work_left import WorkLeft
+from .work import Work, WorkLeft, work, work_of
 
 
 class Replay:
@@ -25,7 +24,7 @@ class Replay:
         self.left = WorkLeft()
         self.notes_run = 0
 
-    def run(self, last: Note) -> None:
+    def finish(self, last: Note) -> None:
         """Runs a note and all notes that it depends on.
 
         The results of a note for which the host lacks the memory are unknown.
@@ -37,7 +36,7 @@ class Replay:
         for note in waiting:
             note.prepare()
         self._allow(sum([self._op(note.func).work_of(note) for note in waiting]))
-        self.left.begin(self.limit)
+        self.left.allow(self.limit)
         with pristine_dispatch():
             for note in waiting:
                 self._run(note, self._op(note.func))
@@ -83,15 +82,13 @@ class Replay:
                 if buffer.shared and buffer.contents is not None:
                     buffer.contents, buffer.shared = buffer.contents.clone(), False
             args, kwargs = _filled(note.args), {k: _filled(v) for k, v in note.kwargs.items()}
-            outputs = [*leaves(_with_random(note, op, args, kwargs))]
+            outputs = [*leaves(_with_random(note, args, kwargs))]
             for position, ref in note.outputs:
                 _store(ref, outputs[position] if position < len(outputs) else None)
             if op.traits.empty:
                 for _, ref in note.outputs:
                     _mark_empty(view(ref))
         except (CannotCompute, UnknownValue) as error:
-            if isinstance(note.random, Draws):
-                note.random.unknown = str(error)
             note.finish(str(error))
         else:
             note.finish()
@@ -143,16 +140,11 @@ def _filled(arg: Any) -> Any:
     return arg
 
 
-def _with_random(note: Note, op: _HostOp, args: Any, kwargs: Any) -> Any:
+def _with_random(note: Note, args: Any, kwargs: Any) -> Any:
     """Runs the operator; its random numbers depend on the state of its generator."""
     if note.random is None:
         return compute_there(note.func, args, kwargs)
-    if isinstance(note.random, Draws):
-        if note.outputs and op.traits.typed:  # the default dtype may be another now
-            kwargs = {**kwargs, "dtype": note.outputs[0][1].layout.dtype}
-        with note.random.current():
-            return compute_there(note.func, args, kwargs)
-    generator = torch._C.default_generator
+    generator = torch.default_generator
     before = generator.get_state()
     generator.manual_seed(note.random.host_seed)
     try:

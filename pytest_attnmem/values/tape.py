@@ -1,21 +1,55 @@
-"""A tape of operators on a device that computes nothing; it computes a value when one is read."""
+"""A tape of operators on a device that computes nothing; it computes a value when one is read.
+
+Efficient attention returns its seed and its offset as tensors of the host. The host's equivalent
+has seeds of its own, so the backward pass gets those in the place of the device's.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
-from ..errors import UnknownValue
 from .call import Call, is_plain, layout_of
 from .host_tensor import HostTensor, HostTensors
 from .known_values import NOT_PLAIN, KnownValues, Storages, make_unknown
-from .notes import Buffer, Draws, Layouts, Note, Random, Ref, Slot, leaves
+from .notes import Buffer, Layouts, Note, Ref, Slot, leaves
 from .op_traits import OpTraits, op_traits
 from .repeated_note import RepeatedNote, RepeatedRun
-from .seeds import Seeds
+
+#: Seeds that are remembered: more than the layers of a model.
+_MOST = 4096
+
+
+class Seeds:
+    """The slots of seeds on the host, by address; autograd keeps the storage, not the object."""
+
+    def __init__(self) -> None:
+        self._slots: OrderedDict[int, tuple[int, Slot]] = OrderedDict()
+
+    def output(self, tensor: torch.Tensor) -> Slot | None:
+        """Returns a new slot for a seed that an operator returned; None for another tensor."""
+        if _is_no_seed(tensor):
+            return None
+        slot = Slot(Buffer(0))
+        self._slots[tensor.data_ptr()] = int(tensor), slot
+        if len(self._slots) > _MOST:
+            self._slots.popitem(last=False)
+        return slot
+
+    def find(self, tensor: torch.Tensor) -> Slot | None:
+        """Returns the slot of a seed; None if the memory has had another value since."""
+        if not self._slots or _is_no_seed(tensor):
+            return None
+        value, slot = self._slots.get(tensor.data_ptr(), (None, None))
+        return slot if slot is not None and int(tensor) == value else None
+
+
+def _is_no_seed(tensor: torch.Tensor) -> bool:
+    return tensor.numel() != 1 or tensor.is_floating_point() or tensor.is_complex()
+
 
 #: Notes that wait to be run; beyond this number the oldest values are forgotten.
 MOST = 400_000
@@ -70,7 +104,7 @@ class Tape(KnownValues):
         if kwargs:
             note.kwargs = {name: self._noted(arg, call) for name, arg in kwargs.items()}
         if traits.random:
-            note.random = self._drawn_from(note, call, args, kwargs)
+            note.random = self._storages.random(func, args, kwargs)
         note.before = tuple(call.before)
         return call
 
@@ -139,18 +173,6 @@ class Tape(KnownValues):
         for buffer in call.read:
             buffer.read_by(note)
 
-    def write_out(self, call: Call) -> None:
-        """Runs an operator, which was noted last, that writes contents that were given away.
-
-        Raises:
-            UnknownValue: nobody can know what it writes.
-        """
-        if not (call.unknown or call.note.done):
-            self.replay.run(call.note)
-        unknown = [slot.buffer.unknown for slot in call.changed if slot.buffer.unknown]
-        if unknown:
-            raise UnknownValue(unknown[0])
-
     def repeat(
         self, call: RepeatedNote, tensors: Sequence[torch.Tensor], out: torch.Tensor
     ) -> None:
@@ -164,12 +186,9 @@ class Tape(KnownValues):
         for tensor in tensors:
             slot = find(tensor)
             if slot is None:
-                read.append(self._host.take(tensor))
+                read.append(self._host.noted(tensor))
                 continue
             buffer, writer = slot.buffer, slot.writer
-            if buffer.given_away and not buffer.unknown:
-                read.append(self._host.copy(buffer, self.value(tensor)))
-                continue
             if writer is not None and not writer.done:
                 before.append(writer)
             unknown = buffer.unknown or unknown
@@ -214,11 +233,9 @@ class Tape(KnownValues):
             if slot is None:
                 slot = self._seeds.find(arg)
             if slot is None:
-                return self._host.take(arg)
+                return self._host.noted(arg)
             call.slots.add(slot)
             buffer = slot.buffer
-            if buffer.given_away and not (buffer.unknown or call.exposed):
-                return self._host.copy(buffer, self.value(arg))
             self._will_read(slot, call)
             return Ref(layout, buffer)
         if type(arg) in (list, tuple):
@@ -234,17 +251,6 @@ class Tape(KnownValues):
             call.unknown = buffer.unknown
         call.assumed = call.assumed or buffer.assumed
         call.read.append(buffer)
-
-    def _drawn_from(self, note: Note, call: Call, args: Any, kwargs: Any) -> Random | Draws:
-        """Returns the state from which an operator draws; ``call`` learns of the draw before it."""
-        random = self._storages.random(note.func, args, kwargs)
-        if isinstance(random, Random):
-            return random
-        call.exposed = call.exposed or random.at_once
-        before = random.follow(note)
-        if before is not None:
-            call.before.append(before)
-        return random
 
     def _overwrite(self, call: Call) -> None:
         """Makes the note the writer of what its operator changes, after all earlier readers."""
@@ -266,8 +272,6 @@ class Tape(KnownValues):
                 slot = self._find(target) if layout is not None else None
                 if slot is None or layout is None or used[slot] > 1:
                     continue  # it is on the host, or it also reads what it fills
-                if slot.buffer.given_away:
-                    continue
                 if layout.fills(slot.buffer.nbytes):
                     slot.buffer, slot.writer = Buffer(max(slot.buffer.nbytes, layout.end)), None
 

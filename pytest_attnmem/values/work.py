@@ -1,4 +1,4 @@
-"""The arithmetic of one noted operator, from shapes alone."""
+"""The arithmetic of one noted operator, from shapes alone, and what is left of a read's limit."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from torch.utils._pytree import tree_flatten, tree_map
-
+from ..errors import UnknownValue
 from .host_table import arguments
+from .notes import leaves, mapped
 
 if TYPE_CHECKING:
-    from torch._ops import OpOverload
+    from .op_traits import Operator
 
 #: The products of a backward of attention, where the forward has two.
 BACKWARD_PRODUCTS = 5
@@ -44,7 +44,7 @@ Work = Callable[[tuple[Any, ...], Mapping[str, Any], Any], int]
 _NUMBERS = frozenset({int, float, bool, str, type(None)})
 
 
-def work(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any) -> int:
+def work(func: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any) -> int:
     """Returns the floating-point operations of one operator.
 
     Products, convolutions and recurrent networks count two for each multiplication and addition,
@@ -62,7 +62,7 @@ def work(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], out
     return work_of(func)(args, kwargs, outputs)
 
 
-def work_of(func: OpOverload) -> Work:
+def work_of(func: Operator) -> Work:
     """Returns what counts the floating-point operations of an operator's calls."""
     name = func._schema.name.removeprefix("aten::")
     if name == "attnmem::triton_kernel":
@@ -95,7 +95,7 @@ def elements(tree: Any) -> int:
     return elements([*tree.values()]) if isinstance(tree, Mapping) else 0
 
 
-def scores(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
+def scores(func: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> int:
     """Returns the elements of the matrix of scores of an operator of attention; 0 of others.
 
     Packed keys count at their longest.
@@ -110,14 +110,14 @@ def _is_attention(name: str) -> bool:
 
 
 def _attention(
-    func: OpOverload, backward: bool, args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any
+    func: Operator, backward: bool, args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any
 ) -> int:
     """Returns the products of queries, keys and values."""
     count, width = _scores(func, args, kwargs)
     return int(count * width * (BACKWARD_PRODUCTS if backward else 2))
 
 
-def _scores(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[int, int]:
+def _scores(func: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[int, int]:
     """Returns the number of scores, and the widths of a query and a value together."""
     call = arguments(func, args, kwargs)
     shapes = [list(getattr(getattr(call, name, None), "shape", ())) for name in INPUTS]
@@ -133,16 +133,16 @@ def _scores(func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any]) 
 
 
 def _cudnn_convolution(
-    func: OpOverload, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any
+    func: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any
 ) -> int:
     call = arguments(func, args, kwargs)
     transposed = "transpose" in func._schema.name
-    places = call.self.shape if transposed else tree_flatten(outputs)[0][0].shape
+    places = call.self.shape if transposed else next(leaves(outputs)).shape
     return int(2 * prod(places) * prod(call.weight.shape[1:]))
 
 
 def _recurrent(
-    func: OpOverload, backward: bool, args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any
+    func: Operator, backward: bool, args: tuple[Any, ...], kwargs: Mapping[str, Any], _: Any
 ) -> int:
     call = arguments(func, args, kwargs)
     steps = prod(call.input.shape[:-1])
@@ -157,7 +157,7 @@ def _decomposition(products: int, args: tuple[Any, ...], *_: Any) -> int:
     return products * square
 
 
-def _formula(func: OpOverload) -> Callable[..., Any] | None:
+def _formula(func: Operator) -> Callable[..., Any] | None:
     """Returns PyTorch's formula, which takes shapes."""
     from torch.utils.flop_counter import flop_registry
 
@@ -168,8 +168,32 @@ def _registered(
     of_shapes: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any
 ) -> int:
     """Returns what PyTorch's formula says."""
-    shaped = tree_map(lambda leaf: getattr(leaf, "shape", leaf), (args, dict(kwargs), outputs))
+    shaped = mapped(lambda leaf: getattr(leaf, "shape", leaf), (args, dict(kwargs), outputs))
     try:
         return int(of_shapes(*shaped[0], **shaped[1], out_shape=shaped[2]))
     except (AssertionError, AttributeError, IndexError, TypeError, ValueError):
         return 0  # a formula that does not know this overload
+
+
+class WorkLeft:
+    """A count of floating-point operations, which each read begins at its limit."""
+
+    def __init__(self) -> None:
+        self._limit = self._left = 0
+
+    def allow(self, limit: int) -> None:
+        """Begins a read."""
+        self._limit = self._left = limit
+
+    def spend(self, flops: int) -> None:
+        """Takes the work of something that is about to run.
+
+        Raises:
+            UnknownValue: it is more than what is left.
+        """
+        self._left -= flops
+        if self._left < 0:
+            raise UnknownValue(
+                "it takes more floating-point operations than --attnmem-values-limit, which is"
+                f" {self._limit:.1e}"
+            )

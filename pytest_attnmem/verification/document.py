@@ -11,9 +11,8 @@ from typing import Any, Final
 from ..contents import contents
 from ..errors import AttnMemError
 from ..units import excerpt, shown
-from .comparison import Row
+from .comparison import Peaks, Row, read_peaks
 from .device_facts import Facts
-from .peaks import Peaks, read_peaks
 
 SCHEMA: Final = 1
 #: A file of this command has some 30 KB.

@@ -19,7 +19,7 @@ from typing import IO, Any, Final
 from ..errors import BackendUnavailable
 from ..profiles import DeviceProfile
 from ..units import excerpt
-from .peaks import Peaks, read_peaks
+from .comparison import Peaks, read_peaks
 from .server import as_argument
 
 _MODULE: Final = "pytest_attnmem.verification.server"

@@ -19,8 +19,8 @@ from ..errors import AttnMemError, ProgramRefused
 from ..measurement.values_limit import VALUES_LIMIT, parse_values_limit
 from ..profiles import DeviceProfile
 from ..units import excerpt
+from .comparison import Peaks
 from .device_facts import device_facts
-from .peaks import Peaks
 from .workload import Workload
 
 Answer = Callable[[Mapping[str, Any]], None]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from .comparison import Row
+from ..units import format_count
+from .comparison import KINDS, Row
 from .device_facts import differing
 from .document import Verification
-from .peaks import KINDS
 
 _SAME = "="
 _UNKNOWN = "–"
@@ -82,6 +82,6 @@ def summary(rows: Sequence[Row]) -> str:
     equal = sum(row.compared and not row.differs for row in rows)
     left = len(rows) - differ - equal
     return (
-        f"{len(rows)} workloads: {equal} equal to the byte, {differ} differ,"
+        f"{format_count(len(rows), 'workload')}: {equal} equal to the byte, {differ} differ,"
         f" {left} not compared on all backends"
     )

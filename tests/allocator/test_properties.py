@@ -117,10 +117,7 @@ def test_an_emptied_cache_gives_back_just_the_segments_without_a_live_block(text
     assert after.inactive_split == before.inactive_split
 
 
-@given(
-    st.lists(st.integers(1, 80), min_size=1, max_size=30),
-    st.integers(1, 80 * 512),
-)
+@given(st.lists(st.integers(1, 80), min_size=1, max_size=30), st.integers(1, 80 * 512))
 @settings(max_examples=200)
 def test_the_smallest_block_that_fits_is_taken_and_of_these_the_first(gaps, nbytes):
     allocator = CachingAllocator(capacity=CAPACITY)

@@ -1,17 +1,22 @@
 import asyncio
+import re
 from dataclasses import replace
 
 import pytest
+import torch
 
+import pytest_attnmem
 from pytest_attnmem.api.attribution import attributed, of_second_run, wanted, with_held
 from pytest_attnmem.backends.compile_watch import EAGER
-from pytest_attnmem.budgets.budget import Budget
+from pytest_attnmem.backends.primed_backend import open_primed
+from pytest_attnmem.budgets.budget import Budget, Obstacle
 from pytest_attnmem.budgets.failure_text import explain
-from pytest_attnmem.budgets.obstacle import Obstacle
 from pytest_attnmem.budgets.verdict import judge, not_enforced
 from pytest_attnmem.errors import AttnMemError
+from pytest_attnmem.kernels.standard import MODEL
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.timeline import Allocation, Timeline
+from pytest_attnmem.report.record import Record
 
 PEAK, LEFT = (
     Held(1024, (256,), "float32", "empty", "a.py:1"),
@@ -37,7 +42,7 @@ UNSEEN = "that the second run did not account for (scratch inside kernels, most 
     ("second", "note"),
     [
         (1000, f"and 24 B {UNSEEN}"),
-        (2048, "the second run, eager and without scratch, held 2.0 KiB"),
+        (2048, "the second run, eager, without scratch or frees of older tensors, held 2.0 KiB"),
     ],
 )
 def test_a_second_run_that_differs_is_told(seen, second, note):
@@ -114,7 +119,11 @@ LIVES = Timeline(1, (Allocation(PEAK, 0, None),))
             "the second run, and 24 B that it did not account for (scratch inside kernels, most"
             " likely)",
         ),
-        (2048, (), "the second run, eager and without scratch, held 2.0 KiB"),
+        (
+            2048,
+            (),
+            "the second run, eager, without scratch or frees of older tensors, held 2.0 KiB",
+        ),
         (1024, ("3 are left out",), "the second run; 3 are left out"),
     ],
 )
@@ -154,3 +163,38 @@ def test_what_was_held_becomes_known_later(seen):
 def test_a_verdict_on_nothing_holds_nothing(seen):
     skipped = not_enforced("skipped", Obstacle.NOT_FINISHED)
     assert with_held(skipped, seen) == skipped
+
+
+def many(N=200):
+    return [torch.zeros(number, device="cuda") for number in range(1, N + 1)]
+
+
+def test_a_measurement_and_what_comes_of_it():
+    found, _ = open_primed("simulated:T4", evidence=True).run(many)
+    assert len(found.held) > 100
+    assert repr(found) == (
+        "<Measurement: peak 78.5 KiB, allocated 136.0 KiB, reserved 2.0 MiB, retained 78.5 KiB on"
+        " simulated:T4>"
+    )
+    assert re.fullmatch(r"<Timeline: \d+ events, \d+ allocations>", repr(found.timeline))
+    verdict = pytest_attnmem.check(found, "1 MiB")
+    assert repr(verdict) == "<Verdict: within>"
+    growth = pytest_attnmem.growth(many, N=[10, 20, 30, 40, 50], backend="simulated")
+    assert repr(growth) == "<Growth: 2*N^2 + 2*N, of N=10,20,30,40,50>"
+
+
+def test_formulas():
+    derived = pytest_attnmem.derive(lambda x: x.softmax(-1), "N M")
+    assert repr(derived) == "<Derived: 4*N*M>"
+    assert repr(derived.polynomial) == "<Polynomial: 4*N*M>"
+    assert repr(derived.terms) == "(Term(text='4*N*M'),)"
+    assert repr(pytest_attnmem.parse_formula("4*B")) == "<Formula: 4*B>"
+    assert repr(MODEL.forward) == "<MemoryModel: standard forward, 7 phases>"
+
+
+@pytest.mark.parametrize("size", [4096, None])
+def test_rows(size):
+    row = Record("t.py::a", "mask", held=(Held(8, (), "", "", ""),) * 9, peak_bytes=size)
+    assert repr(row) == "<Record: t.py::a [mask] measured" + ", peak 4.0 KiB>" * bool(size) + (
+        "" if size else ">"
+    )

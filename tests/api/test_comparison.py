@@ -61,7 +61,6 @@ def test_a_bound_is_a_limit(
     equal = replace(seen, peak_bytes=limit)
     verdict = compared(equal, seen, max_ratio, min_saving)
     assert verdict.outcome is WITHIN
-    assert verdict.budget is not None
     assert (verdict.budget.limit_bytes, verdict.budget.text) == (limit, text)
     assert verdict.budget.where == "test_a.py:3"
     one_more = replace(seen, peak_bytes=limit + 1)

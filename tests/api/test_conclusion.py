@@ -5,9 +5,8 @@ from dataclasses import replace
 import pytest
 
 from pytest_attnmem.api.conclusion import Conclusions, Ending, Exceeded, Part, Strictness
-from pytest_attnmem.budgets.budget import Budget
+from pytest_attnmem.budgets.budget import Budget, Obstacle
 from pytest_attnmem.budgets.growth_fit import Growth
-from pytest_attnmem.budgets.obstacle import Obstacle
 from pytest_attnmem.budgets.verdict import Outcome, Verdict, judge, not_enforced
 from pytest_attnmem.errors import BudgetExceeded, NotEnforced
 from pytest_attnmem.measurement.held import Held

@@ -162,6 +162,13 @@ SLIPS = {
         BudgetError,
         "the function raised RuntimeError",
     ),
+    "a class": (
+        dict,
+        ("N d",),
+        BudgetError,
+        "dict is a class; name a function, or an instance, such as one that its module makes:"
+        " model = dict",
+    ),
     "no function": (3, ("N d",), BudgetError, "expected a function and the shapes"),
 }
 

@@ -104,8 +104,7 @@ def test_priming_refuses_counters_that_are_wrong_about_a_known_block():
 
 
 @pytest.mark.parametrize(
-    ("argument", "device"),
-    [("", "xpu:0"), ("1", "xpu:1"), ("xpu", "xpu:0"), ("xpu:1", "xpu:1")],
+    ("argument", "device"), [("", "xpu:0"), ("1", "xpu:1"), ("xpu", "xpu:0"), ("xpu:1", "xpu:1")]
 )
 def test_the_device_asked_for(argument, device):
     backend = open_backend(argument, ScriptedAccelerator())

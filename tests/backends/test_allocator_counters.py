@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 import torch
 
-from pytest_attnmem.backends.allocator_counters import CounterRecorder
+from pytest_attnmem.backends.counter_backend import CounterRecorder
 from pytest_attnmem.measurement.protocol import Delta
 
 
@@ -68,13 +68,7 @@ def test_the_order_is_synchronize_reset_read_then_synchronize_read(allocator):
     recorder = CounterRecorder(allocator)
     recorder.start()
     recorder.stop()
-    assert allocator.calls == [
-        "synchronize",
-        "reset",
-        "statistics",
-        "synchronize",
-        "statistics",
-    ]
+    assert allocator.calls == ["synchronize", "reset", "statistics", "synchronize", "statistics"]
 
 
 def test_numbers_are_above_the_start(allocator):

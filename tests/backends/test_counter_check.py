@@ -94,10 +94,7 @@ def test_counters_that_follow_a_block_have_no_fault_and_end_as_they_were():
         (WithoutReset, "the peak of requested_bytes could not be reset"),
         (WithoutFrees, "requested_bytes fell by 0 B when 1,000 B were freed"),
         (WithoutPeaks, "the peak of requested_bytes did not stay when the block was freed"),
-        (
-            FrozenPeaks,
-            "the peak of requested_bytes rose by 0 B, and its level by 1,000 B",
-        ),
+        (FrozenPeaks, "the peak of requested_bytes rose by 0 B, and its level by 1,000 B"),
         (Rounding, "requested_bytes rose by 2,000 B for a block of 1,000 B"),
         (Uncounted, "requested_bytes rose by 0 B for a block of 1,000 B"),
     ],

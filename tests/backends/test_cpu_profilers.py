@@ -9,12 +9,17 @@ from pytest_attnmem.backends.cpu_profilers import KinetoProfiler, LegacyProfiler
 from pytest_attnmem.backends.primed_backend import open_primed
 from pytest_attnmem.errors import BackendUnavailable
 
+
+@pytest.fixture(autouse=True)
+def _noted():
+    cpu_profilers.note_all_blocks()
+
+
 LACKS = "AttributeError: module 'torch._C._autograd' has no attribute '_enable_profiler"
 
 
 @pytest.mark.parametrize(
-    ("lacking", "chosen"),
-    [((), LegacyProfiler), (("_enable_profiler_legacy",), KinetoProfiler)],
+    ("lacking", "chosen"), [((), LegacyProfiler), (("_enable_profiler_legacy",), KinetoProfiler)]
 )
 def test_the_fallback_is_kineto(monkeypatch, lacking, chosen):
     for name in lacking:
@@ -29,8 +34,19 @@ def test_a_torch_with_neither_profiler_is_refused(monkeypatch):
         open_backend("")
     assert str(refused.value) == (
         f"backend 'cpu' cannot measure here: no profiler of torch {torch.__version__} reports"
-        " 48 80 -48 16 -80 -16 for a program of these sizes; LegacyProfiler reports"
+        " 48 -112 80 -48 16 -80 -16 for a program of these sizes; LegacyProfiler reports"
         f" {LACKS}_legacy', KinetoProfiler reports {LACKS}'"
+    )
+
+
+def test_a_torch_whose_allocator_does_not_tell_what_is_freed_is_refused(monkeypatch):
+    monkeypatch.setattr(cpu_profilers, "_FLAGS", ("no_such_flag",))
+    with pytest.raises(BackendUnavailable) as refused:
+        open_backend("")
+    assert str(refused.value) == (
+        f"backend 'cpu' cannot measure here: torch {torch.__version__} has no flag"
+        " FLAGS_caffe2_report_cpu_memory_usage, without which its allocator does not tell what is"
+        " freed"
     )
 
 
@@ -48,9 +64,9 @@ def wrong(change):
 
 WRONG = [
     (lambda sizes: [size for size in sizes if size >= 0], "48 80 16"),
-    (sorted, "-80 -48 -16 16 48 80"),
-    (lambda sizes: [2 * size for size in sizes], "96 160 -96 32 -160 -32"),
-    (lambda sizes: sizes[:-2], "48 80 -48 16 -80"),
+    (sorted, "-112 -80 -48 -16 16 48 80"),
+    (lambda sizes: [2 * size for size in sizes], "96 -224 160 -96 32 -160 -32"),
+    (lambda sizes: sizes[:-2], "48 -112 80 -48 16 -80"),
     (lambda sizes: [], "nothing"),
 ]
 

@@ -60,6 +60,8 @@ def looked_up(path):
             roots[ast.unparse(node.targets[0])] = ast.unparse(node.value)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("hasattr", "getattr"):
+            if isinstance(node.args[0], ast.Starred):  # ``getattr(*NAME)`` has no default
+                continue
             owner, name = ast.unparse(node.args[0]), node.args[1]
             root = roots.get(owner.partition(".")[0], "")
             optional = len(node.args) == 3 or ast.unparse(node.func) == "hasattr"

@@ -3,9 +3,9 @@
 import pytest
 
 from pytest_attnmem.backends.null import Null, untrue
-from pytest_attnmem.backends.null.library_calls import unplanned
 from pytest_attnmem.backends.registry import backend_of, open_backend
 from pytest_attnmem.errors import BackendUnavailable
+from pytest_attnmem.nulldevice.refusals import unplanned
 
 
 @pytest.mark.parametrize("name", ["null", "null:H100"])
@@ -69,9 +69,9 @@ def test_calls_and_reads_that_make_numbers_untrue_are_named(calls, reads, line, 
     ],
 )
 def test_what_cudnn_plans_on_a_gpu_alone_is_named(function, what):
-    remedy = {
-        "older convolution": "unset TORCH_CUDNN_V8_API_DISABLED",
-    }.get(what, "PyTorch's own can be had with torch.backends.cudnn.flags(enabled=False)")
+    remedy = {"older convolution": "unset TORCH_CUDNN_V8_API_DISABLED"}.get(
+        what, "PyTorch's own can be had with torch.backends.cudnn.flags(enabled=False)"
+    )
     scratch = "takes scratch that is known on a GPU alone"
     assert unplanned({function: 1, "cudaX": 1}) == f"cuDNN's {what} {scratch}; {remedy}"
 

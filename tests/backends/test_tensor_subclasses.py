@@ -5,7 +5,7 @@ import torch
 from torch.nn.attention.bias import causal_lower_right
 
 from pytest_attnmem import measure
-from pytest_attnmem.backends.tensor_subclasses import construct_past_modes
+from pytest_attnmem.backends.tracing.dispatch_tracker import construct_past_modes
 
 
 class Early(torch.Tensor):

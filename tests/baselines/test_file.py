@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_attnmem.baselines.entries import Entries, Entry, Key
+from pytest_attnmem.baselines.entries import Entries, Entry, Key, with_all
 from pytest_attnmem.baselines.file import load, render, update
-from pytest_attnmem.baselines.updates import with_all
 from pytest_attnmem.errors import AttnMemError
 from pytest_attnmem.measurement.measurement import METRICS
 

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from pytest_attnmem.baselines import file
-from pytest_attnmem.baselines.entries import Entries, Entry, Key
+from pytest_attnmem.baselines.entries import Entries, Entry, Key, with_all
 from pytest_attnmem.baselines.file import load, render, update
-from pytest_attnmem.baselines.updates import with_all
 from pytest_attnmem.errors import AttnMemError
 
 A = Key("test_a.py::test[1]", "", "peak", "cpu")
@@ -92,7 +91,7 @@ import sys
 from pathlib import Path
 from pytest_attnmem.baselines.entries import Entry, Key
 from pytest_attnmem.baselines.file import update
-from pytest_attnmem.baselines.updates import with_all
+from pytest_attnmem.baselines.entries import with_all
 
 path, name, rounds = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 for turn in range(rounds):

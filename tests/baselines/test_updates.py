@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_attnmem.baselines.entries import Entry, Key
-from pytest_attnmem.baselines.updates import moved, with_all, with_new, without
+from pytest_attnmem.baselines.entries import Entry, Key, moved, with_all, with_new, without
 
 
 def key(test: str = "test_a.py::test", on: str = "cpu", region: str = "") -> Key:

@@ -4,13 +4,24 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_attnmem.bisection.bisection import Bisection, Result
-from pytest_attnmem.budgets.tolerance import NONE
+import pytest
+
+from pytest_attnmem.bisection.bisection import (
+    Bisection,
+    Found,
+    Result,
+    State,
+    criterion,
+    named,
+    search,
+)
+from pytest_attnmem.budgets.tolerance import NONE, parse_tolerance
 from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.cli.bisect import render, to_dict
 from pytest_attnmem.commits.commit_files import commit_files
 from pytest_attnmem.commits.repository import Repository
 from pytest_attnmem.commits.warm_process import Sample
+from pytest_attnmem.errors import AttnMemError
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.report.record import Record
 
@@ -26,7 +37,7 @@ class Process:
         self._path = path
         self.runs = 0
 
-    def run(self, tests, *options) -> Sample:
+    def sample(self, tests, *options) -> Sample:
         self.runs += 1
         text = self._path.joinpath("bytes").read_text("utf-8")
         if not text.isdigit():
@@ -44,7 +55,7 @@ def find(folder: Path, good: int, bad: int) -> tuple[Result, list[str], int]:
     with commit_files(repository) as files:
         process = Process(files.path)
         search = Bisection(repository, files, process, (), said.append)  # type: ignore[arg-type]
-        found = search.run(known[good], known[bad], grew=False, tolerance=NONE)
+        found = search.between(known[good], known[bad], grew=False, tolerance=NONE)
     assert all(text.startswith(("measured ", "comparing ")) for text in said)
     return found, known, process.runs
 
@@ -61,8 +72,8 @@ def test_the_answer_comes_first_with_the_test_and_its_lines(tmp_path):
     assert runs == len(found.samples) + 2
     [culprit] = found.culprits
     assert (culprit.row, culprit.before.value, culprit.after.value) == (ROW, 10, 30)
-    assert render(found) == [
-        f"{known[4]} is the first bad commit",
+    assert render(found, "simulated:H100") == [
+        f"{known[4]} is the first bad commit, measured on simulated:H100",
         "  author  Grace",
         "  date    2023-11-15",
         "  title   4",
@@ -82,9 +93,9 @@ def test_commits_that_cannot_be_measured_are_named(tmp_path):
     found, known, _ = find(
         repository(tmp_path / "r", sizes("10", "no attn", "no x", "30", "30")), 0, 4
     )
-    lines = render(found)
+    lines = render(found, "cpu")
     assert lines[:4] == [
-        "the first bad commit is one of 3; those between were skipped:",
+        "the first bad commit is one of 3, measured on cpu; those between were skipped:",
         *(f"  {known[n][:10]} 2023-11-1{4 + (n > 1)} Ada: {n}" for n in (1, 2, 3)),
     ]
     assert lines[5:10] == [
@@ -108,7 +119,7 @@ def test_the_commit_inside_a_merge_is_found(tmp_path):
     found, known, _ = find(repository(tmp_path / "r", steps), 0, 6)
     assert found.first_bad.sha == known[3]
     assert [commit.sha for commit in found.through] == [known[5]]
-    assert f"  merged by {known[5][:10]} 2023-11-15 Ada: 5" in render(found)
+    assert f"  merged by {known[5][:10]} 2023-11-15 Ada: 5" in render(found, "cpu")
 
 
 def test_a_merge_of_good_commits_may_be_bad_itself(tmp_path):
@@ -116,7 +127,9 @@ def test_a_merge_of_good_commits_may_be_bad_itself(tmp_path):
     steps += [Step({"a": "2"}, parents=(0,)), Step({"bytes": "30"}, parents=(1, 2))]
     found, known, _ = find(repository(tmp_path / "r", steps), 0, 3)
     assert (found.first_bad.sha, found.is_merge) == (known[3], True)
-    assert "  it is a merge; the commits that it merges are good on their own" in render(found)
+    assert "  it is a merge; the commits that it merges are good on their own" in render(
+        found, "cpu"
+    )
 
 
 def test_a_commit_that_git_cannot_check_out_is_skipped(tmp_path, monkeypatch):
@@ -142,3 +155,134 @@ def _refuse(folder: Path):
         plain(self, commit)
 
     return check_out
+
+
+A, B = ("t.py::a", "", "peak"), ("t.py::b", "", "peak")
+
+
+def row(nbytes, limit=None) -> Record:
+    over = limit is not None and nbytes > limit
+    outcome = Outcome.OVER if over else Outcome.WITHIN
+    limits = {"peak_bytes": nbytes, "limit_bytes": limit}
+    return Record("t.py::a", outcome=outcome, backend="simulated:H100", **limits)
+
+
+def sample(problem="", **rows) -> Sample:
+    return Sample({("t.py::" + name, "", "peak"): one for name, one in rows.items()}, problem)
+
+
+def test_a_budget_decides_if_only_the_bad_end_exceeds_it():
+    rule = criterion(sample(a=row(10, 20), b=row(1, 9)), sample(a=row(30, 20), b=row(8, 9)),
+                     False, NONE)  # fmt: skip
+    assert rule.by_budget
+    assert rule.levels == {A: None}
+    assert rule.state(sample(a=row(20, 20), b=row(8, 9))) is State.GOOD
+    assert rule.state(sample(a=row(21, 20))) is State.BAD
+    assert rule.state(sample("broken", b=row(8, 9))) is State.SKIPPED
+    assert rule.why_skipped(sample("broken")) == "broken"
+    assert rule.why_skipped(sample(b=row(8, 9))) == "t.py::a was not measured"
+
+
+def test_growth_decides_otherwise_or_if_asked():
+    ends = sample(a=row(10), b=row(5, 9)), sample(a=row(11), b=row(10, 9))
+    assert criterion(*ends, False, NONE).levels == {B: None}
+    assert criterion(*ends, True, NONE).levels == {A: 10, B: 5}
+    assert criterion(*ends, True, parse_tolerance("2B")).levels == {B: 7}
+    rule = criterion(*ends, True, NONE)
+    assert rule.state(sample(a=row(10), b=row(5))) is State.GOOD
+    assert rule.state(sample(a=row(10), b=row(6))) is State.BAD
+    assert rule.bad_rows(sample(a=row(11), b=row(12))) == [B, A]
+    full = replace(row(0), out_of_memory="128 GiB", outcome=Outcome.OVER)
+    assert rule.state(sample(a=full)) is State.BAD
+
+
+def test_growth_over_a_budget_that_was_exceeded_already_decides_if_asked():
+    rule = criterion(sample(a=row(30, 20)), sample(a=row(40, 20)), True, NONE)
+    assert rule.levels == {A: 30}
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "message"),
+    [
+        (
+            sample(a=row(30, 20), b=row(5)),
+            sample(a=row(40, 20), b=row(9)),
+            "t.py::a is over its budget at the good end already, on simulated:H100; name an earlier"
+            " good commit or another --backend; --grew finds what grew since",
+        ),
+        (
+            sample(a=row(10), b=row(5)),
+            sample(a=row(10), b=row(4)),
+            "the bad end is good: of 2 results none is over its budget or grew since the good end",
+        ),
+        (
+            sample("ModuleNotFoundError: No module named 'x'"),
+            sample(a=row(1)),
+            "nothing was measured at the good end: ModuleNotFoundError: No module named 'x';"
+            " --tests-from bad runs the bad end's tests there",
+        ),
+        (sample(a=row(1)), sample(), "nothing was measured at the bad end: no test ran"),
+        (
+            sample(a=row(1)),
+            sample(b=row(1)),
+            "t.py::b is not measured at the good end; --tests-from bad runs the bad end's tests at"
+            " every commit",
+        ),
+    ],
+)
+def test_ends_that_cannot_be_told_apart_are_refused(good, bad, message):
+    with pytest.raises(AttnMemError) as error:
+        criterion(good, bad, False, NONE)
+    assert str(error.value) == message
+
+
+def test_a_budget_that_was_exceeded_already_and_did_not_grow_is_refused():
+    with pytest.raises(AttnMemError) as error:
+        criterion(sample(a=row(30, 20)), sample(a=row(30, 20)), True, NONE)
+    assert str(error.value) == (
+        "t.py::a is over its budget at the good end already, and did not grow; name an earlier good"
+        " commit"
+    )
+
+
+def test_a_row_is_named_with_its_region_and_metric():
+    assert named(A) == "t.py::a"
+    assert named(("t.py::a", "forward", "retained")) == "t.py::a [forward] (retained)"
+
+
+STATES = {"g": State.GOOD, "b": State.BAD, "-": State.SKIPPED}
+
+
+def look(commits: str) -> tuple[Found, list[int]]:
+    seen = []
+
+    def state(number: int) -> State:
+        seen.append(number)
+        return STATES[commits[number]]
+
+    return search(len(commits), state), seen
+
+
+@pytest.mark.parametrize("first", range(1, 128))
+def test_128_commits_take_seven_measurements_and_the_ends(first):
+    found, seen = look("g" * first + "b" * (128 - first))
+    assert (found.good, found.bad, [*found.candidates]) == (first - 1, first, [first])
+    assert len(seen) <= 7
+
+
+@pytest.mark.parametrize(
+    ("commits", "candidates"),
+    [
+        ("gb", [1]),
+        ("g-b", [1, 2]),
+        ("gg-b", [2, 3]),
+        ("g---b", [1, 2, 3, 4]),
+        ("gggg-bbbb", [4, 5]),
+        ("gg-g-bb-b", [4, 5]),
+        ("g-gbb-b", [3]),
+    ],
+)
+def test_a_commit_that_cannot_be_measured_leaves_candidates(commits, candidates):
+    found, seen = look(commits)
+    assert [*found.candidates] == candidates
+    assert len(seen) == len({*seen})

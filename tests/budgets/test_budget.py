@@ -21,6 +21,18 @@ SHAPE = gather([Source("test", {"B": 2, "H": 3, "N": 5, "d": 7, "itemsize": 4})]
 MODEL = MemoryModel("twice", (Phase("all", {"x": "2*N"}, {"cuda": {"scratch": "N"}}),))
 HUGE = 10**5000  # more digits than Python converts to text
 WHOLE = "expected whole bytes, an int >= 0 and < 2**512"
+SIZES = "write a number and one of B, KiB, MiB, GiB, TiB, as in '64 MiB'"
+GRAMMAR = (
+    "a formula is arithmetic over symbols: + - * / // ** ^ ( ) min max ceil log2, numbers and sizes"
+    " like 64 MiB"
+)
+KINDS = (
+    "in the budget; expected cuda, sm90 (a compute capability), cpu, another device type or default"
+)
+FORMS = (
+    "expected a size ('64 MiB'), whole bytes, a formula, a growth contract, a MemoryModel, a"
+    " callable or a dict by device"
+)
 OPTIONS = "limit, metric, tolerance, exact, backend, device, warmup, ranks, oom, compiled, fixed"
 
 
@@ -173,98 +185,35 @@ def test_a_limit_can_be_given_by_name() -> None:
 @pytest.mark.parametrize(
     ("limit", "text"),
     [
-        (
-            "64 MB",
-            "cannot parse size '64 MB': write '64 MiB' (1 MiB = 1024**2 bytes);"
-            " MB is used for both 10**6 and 2**20",
-        ),
-        (
-            "10 GiBs",
-            "cannot parse size '10 GiBs': write a number and one of B, KiB, MiB, GiB, TiB,"
-            " as in '64 MiB'",
-        ),
-        (
-            "-3 KiB",
-            "cannot parse size '-3 KiB': a size cannot be negative;"
-            " write a number and one of B, KiB, MiB, GiB, TiB, as in '64 MiB'",
-        ),
+        ("64 MB", "cannot parse size '64 MB': write '64 MiB' (1 MiB = 1024**2 bytes);"
+         " MB is used for both 10**6 and 2**20"),
+        ("10 GiBs", f"cannot parse size '10 GiBs': {SIZES}"),
+        ("-3 KiB", f"cannot parse size '-3 KiB': a size cannot be negative; {SIZES}"),
         ("1 - 2", 'formula "1 - 2" is negative: -1 bytes; a size cannot be, so change the formula,'
          " as with max(0, ...)"),
         (-1, "limit -1 is negative; a budget is 0 bytes or more"),
-        (
-            "__import__('os')",
-            "cannot read formula \"__import__('os')\" at column 1: found '__import__', expected a"
-            " number, a symbol or '('; a formula is arithmetic over symbols: + - * / // ** ^ ( )"
-            " min max ceil log2, numbers and sizes like 64 MiB",
-        ),
-        (
-            "B.real",
-            "cannot read formula \"B.real\" at column 2: found '.', expected an operator;"
-            " a formula is arithmetic over symbols: + - * / // ** ^ ( ) min max ceil log2, numbers"
-            " and sizes like 64 MiB",
-        ),
-        (
-            "9**9**9",
-            'formula "9**9**9" has no value: 9^9^9 is too large to be a number of bytes;'
-            " change the formula",
-        ),
-        (
-            "O(log2(N))",
-            "cannot read contract 'O(log2(N))': log2(N) is not a power; a growth contract is a sum"
-            " of products of symbols, such as O(N*d), O(N^2) or O(N + d), or O(1)",
-        ),
-        (
-            {},
-            "an empty dict is not a budget; write {'cuda': …, 'default': …}",
-        ),
-        (
-            {"gpu": 1},
-            "unknown device kind 'gpu' in the budget; expected cuda, sm90 (a compute capability),"
-            " cpu, another device type or default; did you mean 'cuda'?",
-        ),
-        (
-            {"cdua": 1},
-            "unknown device kind 'cdua' in the budget; expected cuda, sm90 (a compute capability),"
-            " cpu, another device type or default; did you mean 'cuda'?",
-        ),
-        (
-            {"SM90": 1},
-            "unknown device kind 'SM90' in the budget; expected cuda, sm90 (a compute capability),"
-            " cpu, another device type or default",
-        ),
-        (
-            {0: 1},
-            "unknown device kind 0 in the budget; expected cuda, sm90 (a compute capability),"
-            " cpu, another device type or default",
-        ),
-        (
-            {"cpu": None},
-            "cannot read limit None (NoneType); expected a size ('64 MiB'), whole bytes, a"
-            " formula, a growth contract, a MemoryModel, a callable or a dict by device",
-        ),
-        (
-            KernelModel(MODEL, MODEL),
-            "a kernel's model has two budgets; write MODEL.forward or MODEL.training",
-        ),
-        (
-            1.5,
-            "cannot read limit 1.5 (float); expected a size ('64 MiB'), whole bytes, a formula,"
-            " a growth contract, a"
-            " MemoryModel, a callable or a dict by device",
-        ),
+        ("__import__('os')", "cannot read formula \"__import__('os')\" at column 1: found"
+         f" '__import__', expected a number, a symbol or '('; {GRAMMAR}"),
+        ("B.real", "cannot read formula \"B.real\" at column 2: found '.', expected an operator;"
+         f" {GRAMMAR}"),
+        ("9**9**9", 'formula "9**9**9" has no value: 9^9^9 is too large to be a number of bytes;'
+         " change the formula"),
+        ("O(log2(N))", "cannot read contract 'O(log2(N))': log2(N) is not a power; a growth"
+         " contract is a sum of products of symbols, such as O(N*d), O(N^2) or O(N + d), or O(1)"),
+        ({}, "an empty dict is not a budget; write {'cuda': …, 'default': …}"),
+        ({"gpu": 1}, f"unknown device kind 'gpu' {KINDS}; did you mean 'cuda'?"),
+        ({"cdua": 1}, f"unknown device kind 'cdua' {KINDS}; did you mean 'cuda'?"),
+        ({"SM90": 1}, f"unknown device kind 'SM90' {KINDS}"),
+        ({0: 1}, f"unknown device kind 0 {KINDS}"),
+        ({"cpu": None}, f"cannot read limit None (NoneType); {FORMS}"),
+        (KernelModel(MODEL, MODEL),
+         "a kernel's model has two budgets; write MODEL.forward or MODEL.training"),
+        (1.5, f"cannot read limit 1.5 (float); {FORMS}"),
         (0.0, "cannot read limit: the float 0.0; wrap it in int(...)"),
         (4097.0, "cannot read limit: the float 4097.0; wrap it in int(...)"),
-        (
-            2.0**512,
-            "cannot read limit 1.3407807929942597e+154 (float); expected a size ('64 MiB'), whole"
-            " bytes, a formula, a growth contract, a MemoryModel, a callable or a dict by device",
-        ),
-        (
-            True,
-            "cannot read limit True (bool); expected a size ('64 MiB'), whole bytes, a formula,"
-            " a growth contract, a"
-            " MemoryModel, a callable or a dict by device",
-        ),
+        (2.0**512, f"cannot read limit 1.3407807929942597e+154 (float); {FORMS}"),
+        (True, f"cannot read limit True (bool); {FORMS}"),
+        ([1, 2], f"cannot read limit [1, 2] (list); {FORMS}"),
     ],
     ids=lambda value: repr(value)[:20] if not isinstance(value, KernelModel) else "model",
 )  # fmt: skip
@@ -280,66 +229,46 @@ def test_a_refusal_is_of_what_was_wrong(limit: object, kind: type[AttnMemError])
         parse((limit,), {})
 
 
+RUNS, RANKS = "is not a number of runs from 0 to 1000", "is not a number of ranks; write ranks=8"
+NAME = "is not a name; write {}='cpu', for example"
+ARGUMENTS = "does not name arguments of the test; write fixed=('steps',)"
+UNKNOWN = f"the limit reads no such symbol, and the options are {OPTIONS}"
+
+
 @pytest.mark.parametrize(
     ("keywords", "text"),
     [
-        (
-            {"metric": "rss"},
-            "unknown metric 'rss'; expected one of peak, allocated, reserved, retained",
-        ),
+        ({"metric": "rss"}, "unknown metric 'rss'; expected one of peak, allocated, reserved,"
+         " retained"),
         ({"exact": 1}, "exact=1 is not a bool; write exact=True or leave it out"),
-        ({"warmup": -1}, "warmup=-1 is not a number of runs from 0 to 1000"),
-        ({"warmup": 1001}, "warmup=1001 is not a number of runs from 0 to 1000"),
-        ({"warmup": True}, "warmup=True is not a number of runs from 0 to 1000"),
-        ({"ranks": 0}, "ranks=0 is not a number of ranks; write ranks=8"),
-        ({"ranks": True}, "ranks=True is not a number of ranks; write ranks=8"),
-        ({"ranks": "8"}, "ranks='8' is not a number of ranks; write ranks=8"),
-        (
-            {"oom": True},
-            "oom=True is not known; write oom='expected' for a body that runs out of memory,"
-            " catches the error and goes on",
-        ),
+        ({"warmup": -1}, f"warmup=-1 {RUNS}"),
+        ({"warmup": 1001}, f"warmup=1001 {RUNS}"),
+        ({"warmup": True}, f"warmup=True {RUNS}"),
+        ({"ranks": 0}, f"ranks=0 {RANKS}"),
+        ({"ranks": True}, f"ranks=True {RANKS}"),
+        ({"ranks": "8"}, f"ranks='8' {RANKS}"),
+        ({"oom": True}, "oom=True is not known; write oom='expected' for a body that runs out of"
+         " memory, catches the error and goes on"),
         ({"compiled": True}, "compiled=True is not a bound; write compiled='<=eager'"),
-        ({"fixed": 3}, "fixed=3 does not name arguments of the test; write fixed=('steps',)"),
-        (
-            {"fixed": ("a b",)},
-            "fixed=('a b',) does not name arguments of the test; write fixed=('steps',)",
-        ),
-        (
-            {"fixed": "steps"},
-            "fixed='steps' says what a growth contract does not vary, and the limit has no"
-            " contract; leave it out",
-        ),
-        (
-            {"backend": "x" * 65},
-            f"backend='{'x' * 61}...' is not a name; write backend='cpu', for example",
-        ),
-        ({"backend": 1}, "backend=1 is not a name; write backend='cpu', for example"),
-        ({"device": 0}, "device=0 is not a name; write device='cpu', for example"),
-        (
-            {"tolerance": "5 MB"},
-            "cannot read tolerance '5 MB'; write a fraction (0.05), a percentage ('5%'), a size"
-            " ('1 MiB') or both ('2%+1MiB')",
-        ),
+        ({"fixed": 3}, f"fixed=3 {ARGUMENTS}"),
+        ({"fixed": ("a b",)}, f"fixed=('a b',) {ARGUMENTS}"),
+        ({"fixed": "steps"}, "fixed='steps' says what a growth contract does not vary, and the"
+         " limit has no contract; leave it out"),
+        ({"backend": "x" * 65}, f"backend='{'x' * 61}...' {NAME.format('backend')}"),
+        ({"backend": 1}, f"backend=1 {NAME.format('backend')}"),
+        ({"device": 0}, f"device=0 {NAME.format('device')}"),
+        ({"tolerance": "5 MB"}, "cannot read tolerance '5 MB'; write a fraction (0.05), a"
+         " percentage ('5%'), a size ('1 MiB') or both ('2%+1MiB')"),
         ({"N": "64"}, "symbol N='64' in the marker is not a whole number"),
         ({"N": 64.0}, "symbol N in the marker is the float 64.0; wrap it in int(...)"),
-        (
-            {"zzz": 3},
-            "unknown keyword 'zzz': the limit reads no such symbol, and the options are " + OPTIONS,
-        ),
-        (
-            {"tolerence": "5%"},
-            "unknown keyword 'tolerence': the limit reads no such symbol, and the options are "
-            f"{OPTIONS}; did you mean 'tolerance'?",
-        ),
-        (
-            {"seq_length_": 3},
-            "unknown keyword 'seq_length_': the limit reads no such symbol, and the options are "
-            f"{OPTIONS}; did you mean 'seq_length'?",
-        ),
+        ({"zzz": 3}, f"unknown keyword 'zzz': {UNKNOWN}"),
+        ({"warm": 1}, f"unknown keyword 'warm': {UNKNOWN}; did you mean 'warmup'?"),
+        ({"tolerence": "5%"}, f"unknown keyword 'tolerence': {UNKNOWN}; did you mean 'tolerance'?"),
+        ({"seq_length_": 3}, f"unknown keyword 'seq_length_': {UNKNOWN}; did you mean"
+         " 'seq_length'?"),
     ],
     ids=str,
-)
+)  # fmt: skip
 def test_a_bad_keyword_is_refused(keywords: dict[str, Any], text: str) -> None:
     assert refusal("64 MiB", **keywords) == text
 

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_attnmem.budgets.budget import Budget
+from pytest_attnmem.budgets.budget import Budget, Obstacle
 from pytest_attnmem.budgets.failure_text import explain
 from pytest_attnmem.budgets.growth_fit import Growth
-from pytest_attnmem.budgets.obstacle import Obstacle
 from pytest_attnmem.budgets.verdict import judge, not_enforced
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.measurement import Measurement
@@ -90,7 +89,7 @@ def test_a_note_follows_what_was_held(over: Measurement) -> None:
         "  held at the peak (1 tensor):",
         "    2.0 MiB  [1, 8, 2048, 64] float16  bmm  attn.py:5",
         "  and 8 B of scratch inside kernels",
-        "  attnmem explain temporaries",
+        "  attnmem explain parts",
     ]
 
 

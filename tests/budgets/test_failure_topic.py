@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_attnmem.budgets.budget import Budget
-from pytest_attnmem.budgets.failure_topic import Topic, topic
-from pytest_attnmem.budgets.obstacle import Obstacle
+from pytest_attnmem.budgets.budget import Budget, Obstacle
+from pytest_attnmem.budgets.failure_text import Topic, topic
 from pytest_attnmem.budgets.verdict import Outcome, Verdict, judge, not_enforced
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.measurement import Measurement
@@ -30,14 +29,15 @@ def told(seen: Measurement):
         ((), Topic.PARTS),
         ((SCORES, SMALL), Topic.SCORES),
         ((replace(SCORES, dims=()),), Topic.SCORES),
-        ((replace(SCORES, dims=("B", "H", "N", "d")),), Topic.TEMPORARIES),
-        ((replace(SCORES, dims=(), shape=(64, 64)),), Topic.TEMPORARIES),
+        ((replace(SCORES, dims=("B", "H", "N", "d")),), Topic.PARTS),
+        ((replace(SCORES, dims=(), shape=(64, 64)),), Topic.PARTS),
         ((SCORES, replace(SCORES, op="mul"), replace(SCORES, op="div")), Topic.TEMPORARIES),
         ((SCORES, replace(SCORES, dtype="bool", nbytes=1024)), Topic.MASK),
         ((SCORES, replace(SMALL, dtype="bool")), Topic.SCORES),
         ((replace(SCORES, op="clone"),), Topic.COPY),
         ((replace(KEYS, op="to_copy"),), Topic.DTYPE),
-        ((KEYS,), Topic.TEMPORARIES),
+        ((KEYS,), Topic.PARTS),
+        ((KEYS, SMALL), Topic.PARTS),
         ((replace(KEYS, role="saved"),), Topic.SAVED),
         ((replace(KEYS, holder="Loop.outputs[3]"),), Topic.RETAINED),
         ((replace(KEYS, holder="saved by Scatter.ctx.kept[0]"),), Topic.SAVED),
@@ -49,10 +49,32 @@ def test_the_largest_tensors_decide(told, held: tuple[Held, ...], expected: Topi
     assert told(*held) is expected
 
 
+@pytest.mark.parametrize(
+    ("op", "limit", "expected"),
+    [
+        ("clone", 4200, Topic.COPY),
+        ("clone", 4100, Topic.TEMPORARIES),
+        ("mul", 4200, Topic.TEMPORARIES),
+        ("clone", 4000, Topic.PARTS),
+    ],
+)
+def test_smaller_copies_are_the_cause_if_they_alone_are_the_excess(
+    seen: Measurement, op: str, limit: int, expected: Topic
+) -> None:
+    held = (KEYS, *[replace(SMALL, op=op)] * 2)
+    measured = replace(seen, held=held, peak_bytes=sum(one.nbytes for one in held) + 64)
+    assert topic(judge(measured, Budget(limit))) is expected
+
+
 def test_what_is_left_is_kept_or_saved(told) -> None:
     assert told(SCORES, metric="retained") is Topic.RETAINED
     saved = replace(KEYS, holder="saved by MulBackward0 in the graph of Loop.losses[0]")
     assert told(SMALL, saved, metric="retained") is Topic.SAVED
+
+
+def test_a_leak_is_kept_whatever_was_held_at_the_peak(seen: Measurement) -> None:
+    verdict = judge(replace(seen, held=(SCORES,)), Budget(1))
+    assert topic(replace(verdict, leak=True)) is Topic.RETAINED
 
 
 def test_the_tensors_that_a_baseline_lacks_come_first(seen: Measurement) -> None:

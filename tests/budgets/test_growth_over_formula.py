@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pytest_attnmem.budgets.growth_contract import parse_contract
-from pytest_attnmem.budgets.growth_fit import Growth
+from pytest_attnmem.budgets.growth_fit import FACTORS, Growth, WorldGrowth
 from pytest_attnmem.budgets.growth_judgement import Answer
 from pytest_attnmem.budgets.growth_over_formula import (
     Allowed,
@@ -18,7 +18,6 @@ from pytest_attnmem.budgets.growth_over_formula import (
     judge_fixed,
     outgrown,
 )
-from pytest_attnmem.budgets.world_growth import FACTORS, WorldGrowth
 from pytest_attnmem.formulas.polynomial import expand
 from pytest_attnmem.measurement.below_peak import Beneath, PartBelowPeak
 from pytest_attnmem.measurement.held import Held

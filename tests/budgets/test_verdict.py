@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_attnmem.budgets.budget import Budget, BudgetSpec
+from pytest_attnmem.budgets.budget import Budget, BudgetSpec, Obstacle
 from pytest_attnmem.budgets.growth_contract import Contract, parse_contract
 from pytest_attnmem.budgets.growth_fit import GrowthFindings
 from pytest_attnmem.budgets.growth_judgement import Answer, Judgement
 from pytest_attnmem.budgets.limit import Limit
-from pytest_attnmem.budgets.obstacle import Obstacle
 from pytest_attnmem.budgets.tolerance import Tolerance
 from pytest_attnmem.budgets.verdict import Outcome, Verdict, judge, judge_unfinished, not_enforced
 from pytest_attnmem.formulas.formula import parse_formula
@@ -130,7 +129,6 @@ def test_a_body_that_did_not_end_is_over_or_not_enforced(
     spec = BudgetSpec({"default": Limit(limit, "a limit")}, metric=metric, exact=exact)
     verdict = judge_unfinished(seen, spec, AttentionShape({}), "it raised")
     assert (verdict.outcome, verdict.reason) == (outcome, reason)
-    assert verdict.budget is not None
     assert (verdict.budget.text, verdict.budget.metric) == ("a limit", metric)
 
 
@@ -291,7 +289,8 @@ def test_over_names_the_metric_and_the_tolerance(seen: Measurement) -> None:
 
 def test_under_an_exact_budget_asks_for_it_to_be_written_down(seen: Measurement) -> None:
     assert judge(seen, Budget(3072, exact=True)).reason == (
-        "peak 1024 B is under the exact budget 3072 B by 2048 B on cpu: write the improvement down"
+        "peak 1,024 B is under the exact budget 3,072 B by 2,048 B on cpu: write the improvement"
+        " down, 1024"
     )
 
 

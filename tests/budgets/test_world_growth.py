@@ -3,8 +3,8 @@
 import pytest
 
 from pytest_attnmem.budgets.growth_contract import parse_contract
+from pytest_attnmem.budgets.growth_fit import FACTORS, WorldGrowth
 from pytest_attnmem.budgets.growth_judgement import Answer
-from pytest_attnmem.budgets.world_growth import FACTORS, WorldGrowth
 from pytest_attnmem.measurement.below_peak import Beneath, PartBelowPeak
 from pytest_attnmem.measurement.held import Held
 

@@ -27,10 +27,17 @@ def test_help_lists_every_command_with_what_it_is_for(capsys):
         assert f"{name} {' '.join(module.__doc__.partition(chr(10))[0].split())}" in shown
 
 
-@pytest.mark.parametrize("arguments", [[], ["none"]])
-def test_no_command_or_an_unknown_one_is_a_usage_error(capsys, arguments):
+def test_no_command_is_a_usage_error_that_lists_them(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    listed = capsys.readouterr().out
+    assert main([]) == 2
+    assert capsys.readouterr() == ("", listed)
+
+
+def test_an_unknown_command_is_a_usage_error(capsys):
     with pytest.raises(SystemExit) as exit:
-        main(arguments)
+        main(["none"])
     assert exit.value.code == 2
     assert "usage: attnmem" in capsys.readouterr().err
 

@@ -69,12 +69,12 @@ def test_the_table(files: list[str], capsys: pytest.CaptureFixture[str]) -> None
             "",
             "test             old KiB    new KiB           Δ     Δ %",
             "-------------  ---------  ---------  ----------  ------  " + "-" * (len(reason) + 10),
-            f"a.py::broken         2.0        3.0    +1,024 B   +50.0  now over: {reason}",
+            f"a.py::broken         2.0        3.0    +1.0 KiB   +50.0  now over: {reason}",
             "a.py::skipped        1.0          -"
             "                      no longer measured: skipped: no | GPU",
             "a.py::removed        1.0          -                      removed",
-            "a.py::grew         100.0      200.0  +102,400 B  +100.0  grew",
-            "a.py::shrank         4.0        3.0    -1,024 B   -25.0  shrank",
+            "a.py::grew         100.0      200.0  +100.0 KiB  +100.0  grew",
+            "a.py::shrank         4.0        3.0    -1.0 KiB   -25.0  shrank",
             "a.py::added            -        1.0                      added",
             "a.py::moved          1.0        1.0"
             "                      measured elsewhere: cpu → null:H100",
@@ -93,12 +93,12 @@ def test_the_markdown(files: list[str], capsys: pytest.CaptureFixture[str]) -> N
         "",
         "| test | old KiB | new KiB | Δ | Δ % |  |",
         "|---|--:|--:|--:|--:|---|",
-        "| `a.py::broken` | 2.0 | 3.0 | +1,024 B | +50.0 | **now over: `peak 3.0 KiB exceeds"
+        "| `a.py::broken` | 2.0 | 3.0 | +1.0 KiB | +50.0 | **now over: `peak 3.0 KiB exceeds"
         " budget 2.0 KiB (1.5x) on cpu`** |",
         "| `a.py::skipped` | 1.0 | - |  |  | **no longer measured: `skipped: no \\| GPU`** |",
         "| `a.py::removed` | 1.0 | - |  |  | **removed** |",
-        "| `a.py::grew` | 100.0 | 200.0 | +102,400 B | +100.0 | grew within the tolerance |",
-        "| `a.py::shrank` | 4.0 | 3.0 | -1,024 B | -25.0 | shrank |",
+        "| `a.py::grew` | 100.0 | 200.0 | +100.0 KiB | +100.0 | grew within the tolerance |",
+        "| `a.py::shrank` | 4.0 | 3.0 | -1.0 KiB | -25.0 | shrank |",
         "| `a.py::added` | - | 1.0 |  |  | added |",
         "| `a.py::moved` | 1.0 | 1.0 |  |  | measured elsewhere: `cpu → null:H100` |",
     ]
@@ -181,7 +181,7 @@ def test_an_upgrade_is_told_with_its_operators_and_workspaces(
     code, lines = run(capsys, *files, "--markdown")
     assert lines[2] == f"{head}."
     assert (
-        "| `a.py::product` | 1.0 | 33.0 | +32,768 B | >+999 | **grew: `mm +32.0 KiB`** |" in lines
+        "| `a.py::product` | 1.0 | 33.0 | +32.0 KiB | >+999 | **grew: `mm +32.0 KiB`** |" in lines
     )
     assert lines[-2:] == [
         "workspaces kept outside of 2 tests on `cpu`: 64.0 KiB → 0 B",
@@ -232,7 +232,7 @@ def test_a_comment_has_the_terms_and_lines_of_a_change(
     new = write(tmp_path / "new.json", replace(named("product", 2), held=(scores, mask)))
     _, lines = run(capsys, old, new, "--markdown")
     assert lines[-1] == (
-        "| `a.py::product` | 1.0 | 2.0 | +1,024 B | +100.0 |"
+        "| `a.py::product` | 1.0 | 2.0 | +1.0 KiB | +100.0 |"
         " **grew: `+4*N^2 masked_fill attn.py:14`** |"
     )
     _, lines = run(capsys, new, old)
@@ -285,7 +285,7 @@ def test_a_comment_holds_no_more_than_github_takes(
     _, lines = run(capsys, old, new, "--markdown")
     text = "\n".join(lines)
     assert LIMIT * 0.9 < len(text.encode()) <= LIMIT
-    shown = text.count("+1,024 B")
+    shown = text.count("+1.0 KiB")
     assert f"{3000 - shown} more left out." in lines
 
 

@@ -50,13 +50,11 @@ def test_the_functions_of_a_program_are_rows_at_every_commit_of_the_code(folder,
     out, err = capsys.readouterr()
     known = commits(folder)
     lines = out.splitlines()
-    assert lines[0].startswith("net: 3 of 3 commits measured; simulated:H100, torch ")
+    assert lines[0].startswith("net: 3 of 3 commits measured; simulated:A100-80GB, torch ")
     assert lines[7:14] == [
         f"{known[3][:10]} 2023-11-15 Grace: Keep the scores",
         "  plain[128]  160.0 KiB → 288.0 KiB (+131,072 B, +80.0 %); still there",
-        "    +8*N^2: one more float32 [2, N, N], exp at attn.py:4",
-        "    +128.0 KiB  [2, N, N] float32 exp  attn.py:4 in attention  ← 2·N·N"
-        "  held by attn.KEPT[1]",
+        "    +8*N^2: one more float32 [2, N, N], exp at attn.py:4  held by attn.KEPT[1]",
         "",
         "gaps:",
         "  2 × masked: ImportError: cannot import name 'masked' from 'attn' (attn.py)",
@@ -66,13 +64,20 @@ def test_the_functions_of_a_program_are_rows_at_every_commit_of_the_code(folder,
     assert [step["after"] - step["before"] for step in data["steps"]] == [MATRIX]
     assert "Keep the scores" in tmp_path.joinpath("h.html").read_text("utf-8")
     assert "**1 row" not in tmp_path.joinpath("h.markdown").read_text("utf-8")
-    assert err == ""
+    for _ in range(2):  # its own page is no change
+        assert main(["history", *words, "--html=h.html"]) == 1
+        assert "in no commit" not in capsys.readouterr().out
+    assert all(line.startswith(("measured ", "confirming ")) for line in err.splitlines())
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "expected tests after --, as in -- tests/test_memory.py, or --program FILE"),
+        (
+            [],
+            "expected tests after --, as in -- tests/test_memory.py, or --program FILE;"
+            " --tests-from each runs all tests of each commit\n",
+        ),
         (["nothing", "--program", "../bench.py"], "there is no commit 'nothing' in "),
         (["--program", "no.py"], "--program: cannot read no.py: No such file or directory"),
         (["--every", "0", "--", "a.py"], "--every: expected a number above 0, got 0"),
@@ -81,6 +86,11 @@ def test_the_functions_of_a_program_are_rows_at_every_commit_of_the_code(folder,
         (["--paths", "x.py", "--program", "../bench.py"], "HEAD: no commit changes the code there"),
         (["--paths", "../..", "--program", "../bench.py"], "--paths ../..: it is outside of "),
         (["--backend", "cudda", "--", "a.py"], "unknown backend 'cudda'"),
+        (
+            ["--", "a.py", "--attnmem-backend=cpu"],
+            "--attnmem-backend cpu after --: all commits are measured with one backend; write"
+            " --backend cpu before --\n",
+        ),
         (["--html", "/nowhere/h.html", "--", "a.py"], "--html: there is no directory /nowhere"),
         (["--fail-on", "x", "--", "a.py"], "cannot read --fail-on 'x'"),
         (["--", "absent.py"], "--tests-from newest: none of absent.py is there; name the files"),

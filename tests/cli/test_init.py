@@ -73,7 +73,8 @@ def suite(tmp_path, monkeypatch):
 def test_each_of_the_largest_tests_gets_the_strongest_promise_that_it_keeps(suite, capsys):
     assert main(["init", "tests", "-q"]) == 0
     printed = capsys.readouterr().out
-    table = [line.split() for line in printed.splitlines()[2:7]]
+    assert printed.startswith("measured on cpu; attnmem_backend in the ini file chooses\n\ntest ")
+    table = [line.split() for line in printed.splitlines()[4:9]]
     assert [(row[0].rpartition("::")[2], row[3]) for row in table] == [
         ("test_scores[512-64]", "formula"),
         ("test_ragged[1000]", "contract"),
@@ -81,7 +82,11 @@ def test_each_of_the_largest_tests_gets_the_strongest_promise_that_it_keeps(suit
         ("test_plain", "baseline"),
         ("test_by_chance", "none"),
     ]
-    assert "2.0 MiB more is 2.0 MiB over" in printed.splitlines()[2]
+    assert "2.0 MiB more is 2.0 MiB over" in printed.splitlines()[4]
+    assert (
+        "\nleft out, 1 test:\n  tests/test_suite.py::test_fails: the test failed: ValueError\n"
+        in printed
+    )
     subprocess.run(["git", "apply"], input=printed, text=True, cwd=suite, check=True)
     source = suite.joinpath("tests", "test_suite.py").read_text("utf-8")
     for name, limit in MARKERS.items():
@@ -112,9 +117,70 @@ def test_apply_writes_the_files_and_json_has_what_the_table_has(suite, capsys):
     assert "memory_budget" in found["diff"]
     source = suite.joinpath("tests", "test_suite.py").read_text("utf-8")
     assert '\n@pytest.mark.memory_budget("16*N^2 + 8*N*width")\n@pytest.mark.param' in source
-    assert main(arguments) == 2  # each test has a promise now
+    assert (found["backends"], found["left_out"]) == (["cpu"], {})
+    assert main(["init", "-k", "scores"]) == 0  # each test has a promise now
+    assert capsys.readouterr().out == (
+        "nothing to suggest: each test that allocates memory has a budget\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ["-k", "fails"],
+            "no test without a budget was measured: tests/test_suite.py::test_fails: the test"
+            " failed: ValueError",
+        ),
+        (["-k", "fails or promised", "--attnmem-backend=cpu"], "no test without a budget was meas"),
+        (["-k", "absent"], "no test ran; name the tests, as in attnmem init tests"),
+    ],
+)
+def test_without_a_test_to_measure_one_line_says_why(suite, capsys, words, message):
+    assert main(["init", *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"attnmem init: {message}")
+
+
+OTHERS = """
+import pytest, torch
+
+CACHE = {}
+
+def test_cache():
+    if not CACHE:
+        CACHE["tables"] = torch.zeros(64, 64)
+    torch.zeros(128, 128)
+
+@pytest.mark.parametrize("flag", [False, True])
+def test_flags(flag):
+    torch.zeros(100, 100)
+    torch.zeros(1 + flag)
+
+def test_nothing():
+    pass
+"""
+
+
+def test_each_test_that_gets_an_entry_has_a_row_with_the_bytes_of_the_entry(suite, capsys):
+    suite.joinpath("tests", "test_others.py").write_text(OTHERS, "utf-8")
+    assert main(["init", "tests/test_others.py", "--apply"]) == 0
+    out = capsys.readouterr().out
+    assert "left out" not in out
+    rows = {line.split()[0].partition("::")[2]: line for line in out.splitlines() if "::" in line}
+    text = suite.joinpath("attnmem-baseline.json").read_text("utf-8")
+    entries = {one["test"].partition("::")[2]: one for one in json.loads(text)["entries"]}
+    assert rows.keys() == entries.keys() == {"test_cache", "test_flags[False]", "test_flags[True]"}
+    assert (entries["test_cache"]["bytes"], entries["test_cache"]["first"]) == (65536, 81920)
+    assert "  80.0 KiB  baseline   64.0 KiB +16.0 KiB filled once  " in rows["test_cache"]
+
+
+def test_a_module_that_cannot_be_imported_is_named(suite, capsys):
+    suite.joinpath("tests", "test_new.py").write_text("import nowhere", "utf-8")
+    assert main(["init", "tests"]) == 2
     assert capsys.readouterr().err == (
-        "attnmem init: no test was measured: no test ran that has no budget yet\n"
+        "attnmem init: no test without a budget was measured: tests/test_new.py: did not pass:"
+        " ModuleNotFoundError: No module named 'nowhere'\n"
     )
 
 

@@ -50,15 +50,16 @@ def test_json_has_each_tensor(capsys):
     assert found["largest"] == {}
 
 
-def test_the_largest_follow_the_answer(capsys):
+def test_the_largest_are_the_answer_and_the_peak_follows(capsys):
     sizes = ["--B", "2048", "--N", "256", "--longest", "--largest-batch", "--device", "T4"]
     wide = ["--arg", "positions=99999"]
     assert main(["model", GPT, *SMALL, *wide, *sizes, "--backend", "simulated"]) == 0
-    lines = capsys.readouterr().out.splitlines()[3:5]
+    *lines, peak = capsys.readouterr().out.splitlines()[:3]
+    assert peak.startswith("peak ")
     longest, batch = (int(line.split("=")[1].split()[0].replace(",", "")) for line in lines)
     assert lines == [
-        f"  N={longest:,} is the largest that fits simulated:T4; one more does not",
-        f"  B={batch:,} is the largest that fits simulated:T4; one more does not",
+        f"N={longest:,} is the largest that fits simulated:T4; one more does not",
+        f"B={batch:,} is the largest that fits simulated:T4; one more does not",
     ]
     assert longest > 256
     assert batch > 2048
@@ -159,6 +160,7 @@ def product(x): return x @ ones(3, 5)
 def sequence(): return nn.Sequential(nn.Linear(16, 4), nn.ReLU())
 def words(): return nn.Sequential(nn.Embedding(99, 4))
 def exits(): raise SystemExit(3)
+def sized(width, heads, *, depth=2): return nn.Linear(width, heads)
 """
 BACKEND = ["--backend", "simulated"]
 
@@ -169,6 +171,14 @@ def models(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "own_models", raising=False)
     (tmp_path / "own_models.py").write_text(MODELS, "utf-8")
+
+
+def test_arguments_that_a_model_needs_are_named(models, capsys):
+    command = ["model", "own_models:sized", *BACKEND, "--arg", "width=16"]
+    assert main(command) == 2
+    told = "attnmem model: 'own_models:sized' takes heads; write --arg heads=…\n"
+    assert capsys.readouterr().err == told
+    assert main([*command, "--arg", "heads=4", "--input", "input=float[B,N,16]"]) == 0
 
 
 @pytest.mark.parametrize(

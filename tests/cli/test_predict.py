@@ -45,14 +45,15 @@ def printed(capsys):
 
 def test_the_tables(printed):
     assert printed("linear", *SMALL, "--device", "T4") == [
-        "fits T4: 16.3 MiB of 14.8 GiB, with 3.0 KiB of inputs and 16.3 MiB of workspaces",
+        "fits T4: 22.0 MiB of 14.8 GiB: inputs 3.0 KiB, workspaces 16.3 MiB, the kernel 3.5 KiB,"
+        " unused parts of segments 5.7 MiB",
         "peak 2.7 KiB (2,752 B): linear forward, B=1 H=2 Hkv=2 N=16 M=16 d=8 dv=8 float32",
         "the tensors of the model and of the simulation agree to the byte",
         "",
-        "                  tensors    on T4    allocated    reserved    retained",
-        "--------------  ---------  -------  -----------  ----------  ----------",
-        "model, KiB            2.7      2.7            -           -           -",
-        "simulated, KiB        2.7      2.7          3.5         0.0         1.0",
+        "                  tensors    on T4    allocated    retained",
+        "--------------  ---------  -------  -----------  ----------",
+        "model, KiB            2.7      2.7            -           -",
+        "simulated, KiB        2.7      2.7          3.5         1.0",
         "",
         "    phase            KiB  alive      KiB",
         "--  -------------  -----  -------  -----",
@@ -124,6 +125,7 @@ def test_the_numbers_are_those_of_a_simulated_run(ask, backward):
         q = torch.empty(2, 4, 96, 32, device="cuda", requires_grad=backward)
         k, v = (torch.empty(2, 2, 130, 32, device="cuda", requires_grad=backward) for _ in "kv")
         measured, _ = PrimedBackend(backend, 0).run(training if backward else forward)
+        reserved = torch.cuda.max_memory_reserved()
     numbers = {
         f"{metric}_bytes": measured.value(metric)
         for metric in ("peak", "allocated", "reserved", "retained")
@@ -133,8 +135,7 @@ def test_the_numbers_are_those_of_a_simulated_run(ask, backward):
     assert found["workspace_bytes"] == workspace
     assert found["inputs_bytes"] == (2 * 4 * 96 + 2 * 2 * 2 * 130) * 32 * 4
     assert found["memory_bytes"] == PROFILES["L4"].memory_bytes
-    inside = found["inputs_bytes"] + workspace + numbers["reserved_bytes"]
-    assert found["needed_bytes"] == inside
+    assert found["needed_bytes"] == reserved
 
 
 def test_the_phases_add_up_and_one_is_the_largest(ask):
@@ -155,9 +156,28 @@ def test_what_does_not_fit_is_told_with_all_that_it_would_need(ask, printed):
     assert found["out_of_memory"] == "needs 128.0 GiB more"
     assert found["simulated"]["peak_bytes"] == (2 * 16384 + 64) * 8 * 16 * 16384 * 4
     assert printed(*much, "--device", "gtx1080")[0] == (
-        "out of memory on GTX 1080: needs 258.0 GiB of 7.9 GiB, with 1.5 GiB of inputs and 16.3 MiB"
-        " of workspaces"
+        "out of memory on GTX 1080: needs 258.0 GiB, 250.1 GiB more than its 7.9 GiB: inputs 1.5"
+        " GiB, workspaces 16.3 MiB, the kernel 256.5 GiB, unused parts of segments 3.8 MiB"
     )
+
+
+def test_what_almost_fits_is_told_in_bytes(printed):
+    almost = ("standard", "--B", "1", "--H", "8", "--d", "64", "--N")
+    fits, refused = (printed(*almost, length)[0] for length in ("36380", "36381"))
+    assert fits.startswith("fits A100-80GB: 85,031,124,992 B of 85,031,714,816 B: ")
+    assert refused.startswith(
+        "out of memory on A100-80GB: needs 85,035,319,296 B, 3.4 MiB more than its 85,031,714,816"
+        " B: "
+    )
+
+
+def test_the_parts_add_up_where_the_kernel_fills_the_segments_of_its_inputs(ask, printed):
+    sizes = ("flash", "--B", "1", "--H", "8", "--N", "4096", "--d", "64")
+    found = ask(*sizes)
+    known = found["inputs_bytes"] + found["workspace_bytes"] + found["simulated"]["allocated_bytes"]
+    assert found["needed_bytes"] == 62 << 20  # 20 of workspaces, 2 × 20 and 2 of all tensors
+    assert known < found["needed_bytes"]
+    assert printed(*sizes)[0].endswith("unused parts of segments 12.9 MiB")
 
 
 def test_inputs_alone_may_not_fit(ask):

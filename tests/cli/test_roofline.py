@@ -25,7 +25,7 @@ memory: weights 13.0 GiB (14,000,000,000 B) and cache 1.0 GiB (1,073,741,824 B) 
 fits A100-80GB: at batch 1 up to 135,482 tokens, at 2,048 tokens up to batch 66
 tokens/s at most: 145.6 of one sequence by the weights alone; 135.3 of the batch with its cache \
 read; 135.2 by operation
-decode can use 0.654 % of the peak FLOP/s
+decode can use 0.654% of the peak FLOP/s
 products with weights: memory-bound up to batch 156, compute-bound from 157
 the whole step at 2,048 tokens: memory-bound at any batch, for what is read grows with it
 
@@ -175,7 +175,7 @@ def test_what_is_computed_slowly_is_never_memory_bound(capsys):
     out = capsys.readouterr().out
     assert "32 heads of 128; batch 1" in out
     assert "products with weights: compute-bound at any batch\n" in out
-    assert "decode can use 100.0 % of the peak FLOP/s\n" in out
+    assert "decode can use 100.0% of the peak FLOP/s\n" in out
 
 
 def test_heads_that_share_keys_are_named(capsys):

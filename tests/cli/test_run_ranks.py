@@ -1,8 +1,11 @@
-"""The lines that ``attnmem run --ranks`` prints of ranks that ran."""
+"""The list of ranks, and the lines that ``attnmem run --ranks`` prints of ranks that ran."""
 
 import sys
 
-from pytest_attnmem.cli.run_ranks import KINDS, RankRun, render, run_ranks
+import pytest
+
+from pytest_attnmem.cli.run_ranks import KINDS, RankRun, rank_list, render, run_ranks, shown_ranks
+from pytest_attnmem.errors import AttnMemError
 from pytest_attnmem.nulldevice.launch import devices
 
 
@@ -36,3 +39,30 @@ def test_a_rank_computes_and_compiles_in_its_own_thread_unless_the_user_says_mor
     monkeypatch.setenv("TORCHINDUCTOR_COMPILE_THREADS", "4")
     run_ranks([sys.executable, "-c", code], [], devices("2xH100"), 2, [0], 1)
     assert capfd.readouterr().out.splitlines() == ["None 1", "1 1", "1 4"]
+
+
+@pytest.mark.parametrize(
+    ("text", "ranks", "shown"),
+    [
+        ("0,last", [0, 7], "0, 7"),
+        ("all", [*range(8)], "0-7"),
+        ("5-last, 1-2,1", [1, 2, 5, 6, 7], "1-2, 5-7"),
+    ],
+)
+def test_ranks_are_listed_once_and_in_order(text, ranks, shown):
+    assert rank_list(text, 8) == ranks
+    assert shown_ranks(ranks) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("first", "--rank: found 'first'; expected all, or ranks such as 0,last or 0-3"),
+        ("8", "--rank: found '8'; expected ranks from 0 to 7, as in 0,last"),
+        ("3-1", "--rank: found '3-1'; expected ranks from 0 to 7, as in 0,last"),
+    ],
+)
+def test_other_lists_are_refused(text, message):
+    with pytest.raises(AttnMemError) as caught:
+        rank_list(text, 8)
+    assert str(caught.value) == message

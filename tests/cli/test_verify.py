@@ -7,8 +7,8 @@ import pytest
 from pytest_attnmem.cli import main, verify
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.profiles import find_profile
+from pytest_attnmem.verification.comparison import Peaks
 from pytest_attnmem.verification.device_facts import profile_facts
-from pytest_attnmem.verification.peaks import Peaks
 from pytest_attnmem.verification.workloads import WORKLOADS
 
 FACTS = {**profile_facts(find_profile("H100")), "name": "NVIDIA H100 80GB HBM3"}
@@ -93,7 +93,7 @@ def test_without_a_gpu_the_simulated_device_is_held_to_the_null_device(machine, 
     assert machine.started == [("null", "A10G"), ("simulated", "A10G")]
     output = capsys.readouterr()
     assert output.err == "no GPU: cuda: there is none\n"
-    assert output.out.splitlines()[-1].startswith("1 workloads: 1 equal to the byte")
+    assert output.out.splitlines()[-1].startswith("1 workload: 1 equal to the byte")
 
 
 def test_with_nothing_to_compare_it_says_what_it_would_do(machine, capsys):
@@ -119,7 +119,7 @@ def test_an_interrupt_keeps_what_is_done(machine, tmp_path, capsys):
     assert (len(written["workloads"]), written["complete"]) == (2, False)
     output = capsys.readouterr()
     assert output.out.splitlines()[-1].startswith("2 workloads: 2 equal to the byte")
-    assert output.err.splitlines()[-1] == f"{len(WORKLOADS) - 2} workloads were not reached"
+    assert output.err.splitlines()[-1] == f"not reached: {len(WORKLOADS) - 2} workloads"
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_attnmem.closed_forms.allocation_trace import Allocated, Freed, aligned, peak
 from pytest_attnmem.closed_forms.closed_form import closed_form
+from pytest_attnmem.closed_forms.live_sets import Allocated, Freed, aligned, peak
 from pytest_attnmem.errors import BudgetError
-from pytest_attnmem.formulas.multivariate_fit import fit, sample
+from pytest_attnmem.formulas.interpolation import fit, sample
 from pytest_attnmem.formulas.polynomial import expand
 from pytest_attnmem.measurement.held import Held
 

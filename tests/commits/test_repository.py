@@ -49,7 +49,15 @@ def test_paths_are_those_of_the_commit(folder):
     assert repository.has(known[0], "sub/b.py")
     assert repository.has(known[0], ".")
     assert not repository.has(known[0], "c.py")
+
+
+def test_files_with_changes_are_counted_but_for_some(folder):
+    repository = Repository(folder / "sub")
     assert repository.changed_files() == 0
+    for name in ("new.py", "h.html", "sub/h[1].json"):
+        folder.joinpath(name).write_text("x", "utf-8")
+    assert repository.changed_files() == 3
+    assert repository.changed_files(["../h.html", "h[1].json", "/nowhere/x"]) == 1
 
 
 @pytest.mark.parametrize(

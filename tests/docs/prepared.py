@@ -1,6 +1,5 @@
 """What a page's reader has before its first command: files, or a repository."""
 
-import shutil
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -53,13 +52,6 @@ def _history(folder: Path) -> None:
     git(folder, "tag", "v1.2", "main~127")
 
 
-def _a_model(folder: Path) -> None:
-    shutil.copy(Path(__file__).parents[2] / "examples" / "models" / "gpt.py", folder)
-
-
 PREPARED: Final[Mapping[str, Callable[[Path], None]]] = MappingProxyType(
-    {
-        "how-to/history.md": _history,
-        "how-to/training.md": _a_model,
-    }
+    {"how-to/history.md": _history}
 )

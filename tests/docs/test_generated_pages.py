@@ -45,6 +45,7 @@ def test_the_parts_name_everything(reference):
     for module in COMMANDS:
         name = module.__name__.rpartition(".")[2].replace("_", "-")
         assert f"## attnmem {name}\n" in made["commands"]
+    assert "GOOD..BAD [-- tests and options of pytest]`" in made["commands"]
     for metric in METRICS:
         assert f"| `{metric}_bytes` |" in made["results"]
 

@@ -25,7 +25,7 @@ def scripts(monkeypatch):
 
 def test_the_page_shows_the_recorded_results(scripts):
     _, page = scripts
-    assert page.PAGE.read_text("utf-8") == page.page(page.results())
+    assert page.PAGE.read_text("utf-8") == page.written()
 
 
 def test_the_page_of_orders_shows_its_results(scripts, monkeypatch):

@@ -156,7 +156,7 @@ FAULTS = (
     Fault(
         "report",
         "an error in the table",
-        f"{OURS}report.terminal_table.render_table",
+        f"{OURS}report.terminal.render_table",
         RuntimeError("a fault"),
         (_not_written("the budgets", "RuntimeError: a fault"),),
         judged=True,

@@ -13,17 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from faults import (
-    BASELINE,
-    CLOCK,
-    FAULTS,
-    FORK,
-    INTERRUPT,
-    KILLS,
-    LOST_WORKER,
-    SUITE,
-    WRITERS,
-)
+from faults import BASELINE, CLOCK, FAULTS, FORK, INTERRUPT, KILLS, LOST_WORKER, SUITE, WRITERS
 from page import PAGE, page
 
 from pytest_attnmem.baselines.entries import Entry, Key

@@ -133,7 +133,8 @@ class Reader:
             command_line = [str(self._python), "-c", _IN_A_NOTEBOOK.format(cell=cell)]
         binary = str(self._python.parent)
         path = binary if self.place.how == "no compiler" else f"{binary}:{os.environ['PATH']}"
-        variables = {**os.environ, "PATH": path, "COLUMNS": "80", "PYTHONPATH": "", "HOME": ""}
+        # A notebook's commands print to a terminal, where a table leaves columns out to fit.
+        variables = {**os.environ, "PATH": path, "COLUMNS": "120", "PYTHONPATH": "", "HOME": ""}
         variables["HOME"] = str(self.root / "home")
         (self.root / "home").mkdir(exist_ok=True)
         as_user: dict[str, Any] = {}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_attnmem.formulas.multivariate_fit import Sample, fit, off_axes, sample
+from pytest_attnmem.formulas.interpolation import Sample, fit, off_axes, sample
 from pytest_attnmem.formulas.polynomial import Polynomial, expand
 
 SIZES = {"B": (1, 2, 3, 4), "N": (128, 130, 256, 391, 512, 645), "d": (16, 32, 48, 64)}

@@ -18,7 +18,7 @@ from pytest_attnmem.budgets.growth_contract import parse_contract
 from pytest_attnmem.budgets.parsing import parse
 from pytest_attnmem.budgets.tolerance import parse_tolerance
 from pytest_attnmem.cli import main
-from pytest_attnmem.cli.rank_list import rank_list
+from pytest_attnmem.cli.run_ranks import rank_list
 from pytest_attnmem.formulas.formula import parse_formula
 from pytest_attnmem.formulas.polynomial import expand
 from pytest_attnmem.measurement.values_limit import parse_values_limit

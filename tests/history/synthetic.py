@@ -174,7 +174,7 @@ def found_steps(data: dict[str, object], known: list[str]) -> Iterator[Expected]
 class NoSession:
     """Answers as a process does whose sessions take no time."""
 
-    def run(self, words, *options) -> Sample:
+    def sample(self, words, *options) -> Sample:
         row = Record("t", outcome=Outcome.WITHIN, peak_bytes=4096, backend="cpu", device="cpu")
         return Sample({("t", "", "peak"): row})
 

@@ -1,10 +1,12 @@
 """The file of a history, and what is no such file."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from pytest_attnmem.errors import AttnMemError
+from pytest_attnmem.history.kept_results import KeptResults, kept_results
 from pytest_attnmem.history.project_history import (
     Cause,
     Measured,
@@ -12,14 +14,13 @@ from pytest_attnmem.history.project_history import (
     read_history,
     to_json,
 )
+from pytest_attnmem.history.shards import merged
 from pytest_attnmem.history.steps import find_steps
 
 from .histories import ROW, chain, history
 
 
 def test_a_history_is_read_as_it_was_written(tmp_path):
-    from dataclasses import replace
-
     points = chain(10, None, 12)
     cause = Cause(10, 12, "+2 B", (TensorChange("+2 B  mm", "mm", 2),))
     steps = tuple(replace(step, cause=cause) for step in find_steps(points, [ROW]))
@@ -86,3 +87,94 @@ def test_the_reason_of_a_row_is_its_own_its_tests_or_that_of_all():
     assert measured.gap("t.py::a [inner] (retained)") == "too old"
     assert measured.gap("t.py::b") == "ImportError: x"
     assert Measured().gap("t.py::b") == "no such test"
+
+
+def test_a_step_between_two_parts_is_found_and_known_causes_stay():
+    points = chain(10, 12, None, 15, 15)
+    first = [replace(step, cause=Cause(10, 12)) for step in find_steps(points[:3], [ROW])]
+    before = replace(points[2], parents=())
+    parts = [history([before, *points[3:]]), history(points[:3], steps=tuple(first))]
+    whole = merged(parts)
+    assert whole.points == tuple(points)
+    assert [(s.sha, s.gaps, s.cause) for s in whole.steps] == [
+        ("1", (), Cause(10, 12)),
+        ("3", ("2",), None),
+    ]
+
+
+def test_parts_of_different_environments_are_not_joined():
+    one = history(chain(10))
+    other = replace(one, facts={**one.facts, "torch": "2.14.0"})
+    with pytest.raises(AttnMemError) as error:
+        merged([one, other])
+    assert str(error.value) == (
+        "cannot merge these histories: torch is '2.13.0' in one and '2.14.0' in the other"
+    )
+
+
+def test_a_commit_that_follows_itself_is_refused():
+    first, second = chain(10, 12)
+    with pytest.raises(AttnMemError, match=r"^cannot merge these histories: commit '[01]' follows"):
+        merged([history([replace(first, parents=("1",)), second])])
+
+
+CAUSE = Cause(1, 3, "+2 B", (TensorChange("+2 B  mm", "mm float32 [2]", 2, "+2 B mm a.py:1", "x"),))
+
+
+def test_results_are_read_again(tmp_path):
+    path = tmp_path / "cache" / "x.jsonl"
+    kept = KeptResults(path)
+    assert kept.measured("tree") is None
+    kept.keep("tree", Measured({"a": 1}, {"b": "no"}, {"torch._six": "removed"}))
+    kept.keep("unfinished", Measured(), write=False)
+    kept.keep_cause("a", "old", "new", cause=CAUSE)
+    again = KeptResults(path)
+    assert (
+        again.measured("tree")
+        == kept.measured("tree")
+        == Measured({"a": 1}, {"b": "no"}, {"torch._six": "removed"})
+    )
+    assert again.measured("unfinished") is None
+    assert again.cause("a", "old", "new") == CAUSE
+    assert again.cause("b", "old", "new") is None
+
+
+@pytest.mark.parametrize("end", ['{"key": "t', "[]", "null", '{"key": "t", "measured": {"x": 1}}'])
+def test_the_line_of_a_killed_run_is_left_out(tmp_path, end):
+    path = tmp_path / "x.jsonl"
+    KeptResults(path).keep("one", Measured({"a": 1}))
+    with path.open("a", encoding="utf-8") as file:
+        file.write(f"\n{end}")
+    kept = KeptResults(path)
+    kept.keep("two", Measured({"a": 2}))
+    again = KeptResults(path)
+    assert (again.measured("one"), again.measured("t")) == (Measured({"a": 1}), None)
+    assert again.measured("two") == Measured({"a": 2})
+
+
+def test_a_full_disk_is_told_and_the_run_goes_on(tmp_path, monkeypatch):
+    path = tmp_path / "x.jsonl"
+    kept = KeptResults(path)
+
+    def full(*arguments, **keywords):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pathlib.Path.open", full)
+        kept.keep("one", Measured({"a": 1}))
+    assert kept.measured("one") == Measured({"a": 1})
+    assert kept.problem == f"{path}: No space left on device"
+    kept.keep("two", Measured())
+    assert not path.exists()
+
+
+def test_other_tests_or_packages_have_other_results(tmp_path, monkeypatch):
+    def file(*setting):
+        kept_results(tmp_path, setting).keep("tree", Measured())
+        return {path.name for path in tmp_path.iterdir()}
+
+    first = file("cpu", ["test_a.py"])
+    assert file("cpu", ["test_a.py"]) == first
+    assert len(file("cpu", ["test_b.py"])) == 2
+    monkeypatch.setattr("pytest_attnmem.history.kept_results.distributions", list)
+    assert len(file("cpu", ["test_a.py"])) == 3

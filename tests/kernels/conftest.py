@@ -19,7 +19,6 @@ from pytest_attnmem.symbols.attention_shape import Source, gather
 Sizes = tuple[int, int, int, int, int, int]
 Inputs = Callable[..., tuple[Tensor, Tensor, Tensor]]
 Peak = Callable[..., int]
-Peaks = Callable[..., tuple[tuple[int, int], tuple[int, int]]]
 Saved = Callable[[Callable[[], object]], tuple[object, list[Tensor]]]
 
 ON_CPU = [kernel for kernel in KERNELS if "cpu" in kernel.devices]
@@ -112,15 +111,15 @@ def peak(cpu: BackendProtocol) -> Peak:
 
 
 @pytest.fixture
-def peaks(kernel: Kernel, peak: Peak, cpu: BackendProtocol) -> Peaks:
-    """A row's peak with options, measured and modelled; then both of the program alone.
+def as_modelled(kernel: Kernel, peak: Peak, cpu: BackendProtocol) -> Callable[..., None]:
+    """Checks a row's peak with options, and that of the program alone, against its model.
 
     Options are symbols of the model, a tensor by its number of elements; ``symbols`` adds others.
     """
 
-    def measured(
+    def check(
         training: bool, tensors: tuple[Tensor, ...], symbols: object = (), **options: object
-    ) -> tuple[tuple[int, int], tuple[int, int]]:
+    ) -> None:
         q, k, v = tensors
 
         def forward() -> object:
@@ -141,12 +140,10 @@ def peaks(kernel: Kernel, peak: Peak, cpu: BackendProtocol) -> Peaks:
         known = {**dict(sizes), "dtype": q.dtype, **given, **dict(symbols)}
         shape = gather([Source("the test", known), Source("the backend", cpu.symbols)])
         model = kernel.model.training if training else kernel.model.forward
-        return (
-            (peak(call), model.peak(shape, cpu.kinds)),
-            (peak(call, trace=True), model.peak(shape)),
-        )
+        assert peak(call) == model.peak(shape, cpu.kinds)
+        assert peak(call, trace=True) == model.peak(shape)
 
-    return measured
+    return check
 
 
 @pytest.fixture

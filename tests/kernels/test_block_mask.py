@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from pytest_attnmem.kernels.block_mask import local, random, strided
+from pytest_attnmem.kernels.block_sparse import local, random, strided
 
 
 def test_patterns_by_hand():

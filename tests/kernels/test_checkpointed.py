@@ -83,10 +83,9 @@ def test_several_calls_have_the_peak_of_one(inputs, peak):
 
 @pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_the_model_of_causal_and_mask_together(dtype, training, inputs, peaks):
+def test_the_model_of_causal_and_mask_together(dtype, training, inputs, as_modelled):
     mask = torch.ones(33, 50, dtype=torch.bool)
-    real, program = peaks(training, inputs(SIZES, dtype), causal=True, mask=mask)
-    assert (real[0], program[0]) == (real[1], program[1])
+    as_modelled(training, inputs(SIZES, dtype), causal=True, mask=mask)
 
 
 def test_a_mask_of_numbers_gets_its_gradient(inputs):

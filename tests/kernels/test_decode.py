@@ -15,12 +15,7 @@ from pytest_attnmem.kernels.reference import standard_attention
 from pytest_attnmem.measurement.window_stack import window
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
-TOLERANCE = {
-    torch.float64: 1e-13,
-    torch.float32: 1e-5,
-    torch.float16: 1e-2,
-    torch.bfloat16: 5e-2,
-}
+TOLERANCE = {torch.float64: 1e-13, torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 DTYPES = pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 EXACT = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 KINDS = pytest.mark.parametrize("kind", ["static", "growing"])
@@ -151,10 +146,7 @@ GOOD = {"q": (2, 4, 1, 8), "k": (2, 2, 1, 8), "v": (2, 2, 1, 5)}
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            {"q": (2, 4, 8)},
-            "q must have shape [B, H, N, d] with N >= 1 and d >= 1, got [2, 4, 8]",
-        ),
+        ({"q": (2, 4, 8)}, "q must have shape [B, H, N, d] with N >= 1 and d >= 1, got [2, 4, 8]"),
         (
             {"q": (2, 4, 0, 8)},
             "q must have shape [B, H, N, d] with N >= 1 and d >= 1, got [2, 4, 0, 8]",

@@ -9,10 +9,10 @@ import pytest
 
 from pytest_attnmem.backends.simulated.derive_program import program
 from pytest_attnmem.budgets.memory_model import MemoryModel
-from pytest_attnmem.closed_forms.allocation_trace import Allocated, peak
 from pytest_attnmem.closed_forms.closed_form import closed_form
+from pytest_attnmem.closed_forms.live_sets import Allocated, peak
 from pytest_attnmem.formulas.envelope import envelope
-from pytest_attnmem.formulas.multivariate_fit import Sample, fit, sample
+from pytest_attnmem.formulas.interpolation import Sample, fit, sample
 from pytest_attnmem.formulas.polynomial import Polynomial
 from pytest_attnmem.kernels import KERNELS, Kernel
 from pytest_attnmem.symbols.argument_shapes import parse_shapes

@@ -19,14 +19,8 @@ def shaped(q=(2, 4, 10, 64), k=(2, 4, 12, 64), v=(2, 4, 12, 64)):
 
 DTYPES = "q must be of one of torch.float16, torch.bfloat16, torch.float32, torch.float64"
 MISFITS = [
-    (
-        shaped(q=(4, 10, 64)),
-        "q must have shape [B, H, N, d] with d >= 1, got [4, 10, 64]",
-    ),
-    (
-        shaped(q=(2, 4, 10, 0)),
-        "q must have shape [B, H, N, d] with d >= 1, got [2, 4, 10, 0]",
-    ),
+    (shaped(q=(4, 10, 64)), "q must have shape [B, H, N, d] with d >= 1, got [4, 10, 64]"),
+    (shaped(q=(2, 4, 10, 0)), "q must have shape [B, H, N, d] with d >= 1, got [2, 4, 10, 0]"),
     (
         shaped(k=(2, 3, 12, 64)),
         "k must have shape [B, H, M, d] = [2, 4, M, 64] with M >= 1, got [2, 3, 12, 64]",
@@ -51,22 +45,10 @@ MISFITS = [
         shaped(v=(2, 4, 13, 64)),
         "v must have shape [B, H, M, dv] = [2, 4, 12, dv], got [2, 4, 13, 64]",
     ),
-    (
-        shaped(v=(2, 4, 12)),
-        "v must have shape [B, H, M, dv] = [2, 4, 12, dv], got [2, 4, 12]",
-    ),
-    (
-        [tensor.long() for tensor in shaped()],
-        f"{DTYPES}, got torch.int64",
-    ),
-    (
-        [tensor.to(torch.complex64) for tensor in shaped()],
-        f"{DTYPES}, got torch.complex64",
-    ),
-    (
-        [tensor.to(torch.float8_e5m2) for tensor in shaped()],
-        f"{DTYPES}, got torch.float8_e5m2",
-    ),
+    (shaped(v=(2, 4, 12)), "v must have shape [B, H, M, dv] = [2, 4, 12, dv], got [2, 4, 12]"),
+    ([tensor.long() for tensor in shaped()], f"{DTYPES}, got torch.int64"),
+    ([tensor.to(torch.complex64) for tensor in shaped()], f"{DTYPES}, got torch.complex64"),
+    ([tensor.to(torch.float8_e5m2) for tensor in shaped()], f"{DTYPES}, got torch.float8_e5m2"),
     (
         [shaped()[0], shaped()[1].half(), shaped()[2]],
         "k must be of q's dtype, torch.float32, got torch.float16",
@@ -75,10 +57,7 @@ MISFITS = [
         [*shaped()[:2], shaped()[2].double()],
         "v must be of q's dtype, torch.float32, got torch.float64",
     ),
-    (
-        [*shaped()[:2], shaped()[2].to("meta")],
-        "v must be on q's device, cpu, got meta",
-    ),
+    ([*shaped()[:2], shaped()[2].to("meta")], "v must be on q's device, cpu, got meta"),
 ]
 
 
@@ -114,10 +93,7 @@ BAD_MASKS = [
         torch.ones(1, 1, 1, 1, 1, dtype=torch.bool),
         "mask must broadcast to [B, H, N, M] = [2, 4, 10, 12], got [1, 1, 1, 1, 1]",
     ),
-    (
-        torch.ones(12, dtype=torch.bool, device="meta"),
-        "mask must be on q's device, cpu, got meta",
-    ),
+    (torch.ones(12, dtype=torch.bool, device="meta"), "mask must be on q's device, cpu, got meta"),
 ]
 
 

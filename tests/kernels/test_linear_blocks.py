@@ -73,9 +73,7 @@ def test_half_inputs_are_rounded_once(dtype, attention, inputs):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [
-        ({"causal": False}, "causal must be True in {}, got False; linear is the one"),
-    ],
+    [({"causal": False}, "causal must be True in {}, got False; linear is the one")],
 )
 def test_options_that_do_not_fit(options, message, kernel, inputs):
     with pytest.raises(ValueError, match=f"^{re.escape(message.format(kernel.name))}$"):
@@ -86,8 +84,7 @@ def test_options_that_do_not_fit(options, message, kernel, inputs):
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("block", BLOCKS[::2])
 @pytest.mark.parametrize("M", [10, 50])
-def test_the_model_over_chunks(M, block, dtype, training, inputs, peaks):
+def test_the_model_over_chunks(M, block, dtype, training, inputs, as_modelled):
     tensors = inputs((2, 2, 33, M, 8, 12), dtype)
-    real, program = peaks(training, tensors, block=block)
-    assert program[0] == program[1]
-    assert real[0] == real[1]  # half types too: their products are done in float32
+    # Half types too: their products are done in float32.
+    as_modelled(training, tensors, block=block)

@@ -22,12 +22,7 @@ SHAPES = [
 ]
 #: Largest absolute error of outputs, which are averages of standard normal values, and of
 #: gradients relative to the largest one. Half types round scores of about 4 to 2**-9 of that.
-TOLERANCE = {
-    torch.float64: 1e-13,
-    torch.float32: 1e-5,
-    torch.float16: 1e-2,
-    torch.bfloat16: 5e-2,
-}
+TOLERANCE = {torch.float64: 1e-13, torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 DTYPES = pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
 SOFTMAX = pytest.mark.parametrize(
     "kernel",

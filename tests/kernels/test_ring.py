@@ -17,12 +17,7 @@ from pytest_attnmem.symbols.attention_shape import Source, gather
 
 from . import ring_program as program
 
-TOLERANCE = {
-    torch.float64: 1e-13,
-    torch.float32: 1e-5,
-    torch.float16: 1e-2,
-    torch.bfloat16: 5e-2,
-}
+TOLERANCE = {torch.float64: 1e-13, torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 CPU = ("cpu",)
 
 pytestmark = pytest.mark.skipif(

@@ -7,11 +7,7 @@ from pytest_attnmem.measurement.environment import describe, merged
 UNKNOWN = {"torch": None}
 COUNTS = {"devices": "H100", "unknown_calls": {"cudaX": 1, "cudaY": 2}, "device_reads": 3}
 MORE = {"devices": "H100", "unknown_calls": {"cudaY": 5, "cudaZ": 1}, "device_reads": 4}
-SUM = {
-    "devices": "H100",
-    "unknown_calls": {"cudaX": 1, "cudaY": 7, "cudaZ": 1},
-    "device_reads": 7,
-}
+SUM = {"devices": "H100", "unknown_calls": {"cudaX": 1, "cudaY": 7, "cudaZ": 1}, "device_reads": 7}
 
 
 @pytest.mark.parametrize(

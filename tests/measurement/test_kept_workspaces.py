@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_attnmem.measurement.kept_workspaces import are_kept, kept_workspaces
+from pytest_attnmem.measurement.environment import are_kept, kept_workspaces
 
 VARIABLE = "TORCH_CUBLAS_WORKSPACE_CACHE"
 

@@ -126,9 +126,7 @@ def test_inputs_made_twice_in_a_window_are_not_counted(memory: AttnMem) -> None:
     assert memory.measure(body).peak_bytes == 10 * 4
 
 
-def test_the_pause_gets_every_storage_of_the_inputs(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_pause_gets_every_storage_of_the_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
     storages: list[torch.UntypedStorage] = []
     monkeypatch.setattr(qkv_inputs, "pause", lambda: nullcontext(storages.append))
     tensors = qkv(1, 2, 3, 4, dtype=torch.float16)

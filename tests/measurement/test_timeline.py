@@ -110,9 +110,7 @@ def truth(intervals: list[tuple[int, list[Event]]]) -> list[int]:
 
 
 @given(windows())
-def test_the_level_is_the_measured_one(
-    intervals: list[tuple[int, list[Event]]],
-) -> None:
+def test_the_level_is_the_measured_one(intervals: list[tuple[int, list[Event]]]) -> None:
     assert timeline(intervals).levels() == truth(intervals)
 
 

@@ -159,7 +159,11 @@ def test_the_largest_fits_and_one_more_does_not():
         ({"new_tokens": -1}, "new_tokens=-1; write a whole number >= 0"),
         ({"new_tokens": 1, "train": "sgd"}, "a training step makes no tokens; leave out train or"),
         ({"checkpoint": True}, "checkpoint and accumulate need a backward pass; add train='adamw'"),
-        ({"new_tokens": 1}, "GPT returns no past_key_values, so that it cannot make tokens one"),
+        (
+            {"new_tokens": 1},
+            "GPT returns no past_key_values, so that it cannot make tokens one"
+            " by one; leave out new_tokens, on the command line --decode",
+        ),
         ({"inputs": ["input_ids=long[B;N]"]}, "input 'input_ids=long[B;N]': "),
         ({"inputs": ["input_ids long"]}, "cannot read input 'input_ids long'; write input_ids="),
         ({"inputs": ["input_ids=long[B,S]<vocab"]}, "input input_ids=long[B,S]<vocab: "),

@@ -5,6 +5,7 @@ import contextlib
 import cases
 import cudnn_cases
 import random_questions
+import recordings
 import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -103,9 +104,9 @@ def setting(name):
 
 
 def operators():
-    """Returns the events of each operator of each case that runs here."""
-    rows = []
-    for operator, case in cases.operator_calls():
+    """Returns the events of each recorded call of an operator that runs here."""
+    rows, known = [], recordings.read("attention-operators", recordings.VERSIONS[0])["devices"]
+    for operator, case, _ in known["A100-80GB"]:  # which runs all of them
         arguments = cases.arguments(operator, case, "cuda")
         if arguments is not None:
             told = called(getattr(aten, operator), arguments, case.get("deterministic", False))

@@ -30,6 +30,16 @@ def answer(*values):
     os._exit(0)
 """
 
+#: What a script begins with whose operators are noted, so that it reads true values.
+NOTED = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+from pytest_attnmem.backends.null.noting import noting
+from pytest_attnmem.backends.null.program import prepare
+prepare(10**11)
+"""
+
 
 @pytest.fixture(scope="session", autouse=True)
 def cuda_build():
@@ -62,8 +72,8 @@ def templates():
     def template(device, devices):
         if (device, devices) not in started:
             started[device, devices] = subprocess.Popen(
-                [sys.executable, HERE / "template.py"],
-                env=variables(device, devices),
+                [sys.executable, HERE / "template.py", f"{devices}x{device}"],
+                env=variables(),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
@@ -87,7 +97,7 @@ def under(templates, tmp_path):
         if more:
             done = subprocess.run(
                 [sys.executable, "-c", PROLOGUE + script],
-                env={**variables(device, devices), **more},
+                env={**variables(), **environment(find_profile(device), devices), **more},
                 capture_output=True,
                 text=True,
                 timeout=300,
@@ -107,8 +117,14 @@ def under(templates, tmp_path):
     return run
 
 
-def variables(device, devices):
-    """Returns the environment variables of a process on some devices."""
+@pytest.fixture
+def noted(under):
+    """Returns a function like ``under`` for scripts that read values."""
+    return lambda script, *device, **more: under(NOTED + script, *device, **more)
+
+
+def variables():
+    """Returns the environment variables of a process that finds the package and the tests."""
     paths = os.pathsep.join([str(PACKAGE), str(HERE), os.environ.get("PYTHONPATH", "")])
     kept = {name: value for name, value in os.environ.items() if name != KEPT}
-    return {**kept, **environment(find_profile(device), devices), "PYTHONPATH": paths}
+    return {**kept, "PYTHONPATH": paths}

@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import workloads
@@ -22,7 +21,6 @@ import recordings
 from pytest_attnmem.nulldevice.launch import environment
 from pytest_attnmem.profiles import find_profile
 
-FILE = recordings.folder() / "workloads.json"
 DEVICES = ("A100-80GB", "A10G", "H100", "T4", "B200")
 SCRIPT = """
 import json, os, sys
@@ -49,14 +47,9 @@ def main():
             if peaks is not None:
                 rows.append({"device": device, "workload": workload, **peaks})
                 print(*rows[-1].values())
-    what = {
-        "what": "peaks of PyTorch's CUDA caching allocator on the null device, in bytes",
-        "torch": version("torch"),
-        "devices": {name: about(find_profile(name)) for name in DEVICES},
-    }
-    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
-    head = json.dumps(what, indent=1).removesuffix("\n}")
-    FILE.write_text(f'{head},\n "peaks": [\n{lines}\n ]\n}}\n', "utf-8")
+    what = "peaks of PyTorch's CUDA caching allocator on the null device, in bytes"
+    devices = {name: about(find_profile(name)) for name in DEVICES}
+    recordings.save("workloads", what, "peaks", rows, devices=devices)
 
 
 def about(profile):

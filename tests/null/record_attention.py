@@ -51,14 +51,14 @@ def main():
     write("attention-random.json", "the backend taken for each of random_questions", drawn)
     for what in ("operators", "calls"):
         events = {device: on(find_profile(device), what) for device in ALLOCATING}
-        write(f"attention-{what}.json", "what each of cases.calls() allocates and frees", events)
+        write(f"attention-{what}.json", "what each call of attention allocates and frees", events)
     peaks = {device: on(find_profile(device), "cudnn") for device in PLANNED}
     write("attention-cudnn.json", "the peaks of each of cudnn_cases.calls()", peaks)
 
 
 def on(device, what):
     """Returns the answer of ``attention_on_device`` on that device."""
-    paths = os.pathsep.join(map(str, (Path(__file__).parent, CASES, TESTS.parent)))
+    paths = os.pathsep.join(map(str, (TESTS, Path(__file__).parent, CASES, TESTS.parent)))
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", SCRIPT, what],
         env={**os.environ, **environment(device), "PYTHONPATH": paths},

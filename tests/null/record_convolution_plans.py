@@ -5,7 +5,6 @@ by question and device, for the recorded convolutions and for ``convolution/mode
 from the planner itself, not from PyTorch; the tests hold one to the other.
 """
 
-import json
 import os
 import sys
 import tempfile
@@ -14,7 +13,7 @@ from pathlib import Path
 
 from pytest_attnmem import measure
 from pytest_attnmem.backends.simulated.cudnn_plans import CudnnPlans, plans_path
-from pytest_attnmem.nulldevice.plan_file import PlanFile
+from pytest_attnmem.nulldevice.planner_process import PlanFile
 from pytest_attnmem.profiles import find_profile
 from pytest_attnmem.torch_releases import minor_version
 
@@ -33,15 +32,8 @@ def main():
         found = [asked(device, recorded["calls"]) for device in devices]
     questions = dict.fromkeys(question for answers in found for question in answers)
     rows = [[question, [answers.get(question) for answers in found]] for question in questions]
-    head = {
-        "what": "workspaces in bytes that cuDNN plans for convolutions",
-        "torch": version("torch"),
-        "devices": devices,
-    }
-    start = json.dumps(head, indent=1).removesuffix("\n}")
-    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
-    file = recordings.folder() / "convolution-plans.json"
-    file.write_text(f'{start},\n "workspaces": [\n{lines}\n ]\n}}\n', "utf-8")
+    what = "workspaces in bytes that cuDNN plans for convolutions"
+    file = recordings.save("convolution-plans", what, "workspaces", rows, devices=devices)
     print(file, len(rows))
 
 

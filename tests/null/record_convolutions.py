@@ -10,7 +10,6 @@ import json
 import os
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -20,22 +19,19 @@ import record_operators
 from pytest_attnmem.nulldevice.launch import environment
 from pytest_attnmem.profiles import find_profile
 
+NAME = "operators-convolutions"
 #: Devices on which cuDNN computes in bfloat16.
 MODERN = ("A100-80GB", "H100", "B200")
 MODELS = record_operators.SCRATCH.parent / "convolution"
 
 
 def main():
-    devices = record_operators.DEVICES
-    rows = [recorded_on(device, "record") for device in devices]
-    record_operators.write("operators-convolutions", "convolutions on null devices", rows)
+    rows = [recorded_on(device, "record") for device in record_operators.devices(NAME)]
+    record_operators.write(NAME, "convolutions on null devices", rows)
     (peaks,) = zip(*(recorded_on(device, "record_models") for device in MODERN), strict=True)
     found = {name: dict(zip(MODERN, (of[name] for of in peaks), strict=True)) for name in peaks[0]}
-    head = {"what": "peaks in bytes of models with convolutions on null devices"}
-    text = ",\n".join(f"  {json.dumps(name)}: {json.dumps(of)}" for name, of in found.items())
-    start = json.dumps({**head, "torch": version("torch")}, indent=1).removesuffix("\n}")
-    file = record_operators.recordings.folder() / "convolution-models.json"
-    file.write_text(f'{start},\n "peaks": {{\n{text}\n }}\n}}\n', "utf-8")
+    what = "peaks in bytes of models with convolutions on null devices"
+    record_operators.recordings.save("convolution-models", what, "peaks", found)
 
 
 def recorded_on(device, function):
@@ -67,14 +63,16 @@ def record_models():
 
 def record():
     """Prints a line for each call, in a process of its own under the null runtime."""
-    import convolution_calls
     import described
     import torch
 
     from pytest_attnmem.nulldevice import counts
 
     record_operators.warm()
-    for row in convolution_calls.calls():
+    for row, is_recorded in record_operators.calls(NAME, os.environ["DEVICE"]):
+        if not is_recorded:
+            print(json.dumps(row), flush=True)
+            continue
         torch.backends.cudnn.allow_tf32 = row.get("allow_tf32", True)
         before = counts.unknown_calls()
         try:
@@ -86,8 +84,7 @@ def record():
                 raise RuntimeError(str(counts.unknown_calls()))
             print(json.dumps({**row, "strides": strides, "trace": trace}), flush=True)
         except RuntimeError as error:
-            print(json.dumps(row), flush=True)
-            print("not run:", str(row)[:150], str(error).splitlines()[0][:60], file=sys.stderr)
+            record_operators.not_run(row, error)
     os._exit(0)
 
 

@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -23,11 +22,9 @@ TESTS = Path(__file__).parents[1]
 
 
 def main():
-    head = {"what": "requested bytes at the peak of each program", "torch": version("torch")}
-    lines = ",\n".join(f"  {json.dumps(one)}: {json.dumps(recorded(one))}" for one in DEVICES)
-    start = json.dumps({**head, "programs": list(PROGRAMS)}, indent=1).removesuffix("\n}")
-    file = recordings.folder() / "devices.json"
-    file.write_text(f'{start},\n "peaks": {{\n{lines}\n }}\n}}\n', "utf-8")
+    peaks = {device: recorded(device) for device in DEVICES}
+    what = "requested bytes at the peak of each program"
+    recordings.save("devices", what, "peaks", peaks, programs=list(PROGRAMS))
 
 
 def recorded(device):

@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -26,15 +25,9 @@ DEVICES = ("A100-80GB", "H100", "T4", "A10G", "B200")
 
 def main():
     rows = {device: recorded_on(device) for device in DEVICES}
-    head = {
-        "what": "peaks in bytes of calls of operators on null devices",
-        "torch": version("torch"),
-        "devices": DEVICES,
-    }
-    lines = ",\n".join(f"  {json.dumps(row)}" for row in zip(*rows.values(), strict=True))
-    start = json.dumps(head, indent=1).removesuffix("\n}")
-    file = recordings.folder() / "expressions.json"
-    file.write_text(f'{start},\n "peaks": [\n{lines}\n ]\n}}\n', "utf-8")
+    peaks = zip(*rows.values(), strict=True)
+    what = "peaks in bytes of calls of operators on null devices"
+    file = recordings.save("expressions", what, "peaks", peaks, devices=DEVICES)
     print(file, *map(len, rows.values()))
 
 

@@ -13,22 +13,20 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from record_operators import DEVICES, SCRATCH, TESTS, warm, write
-
-from pytest_attnmem.backends.certification.traces import of_history
+from record_operators import SCRATCH, TESTS, calls, devices, not_run, traced, warm, write
 
 NAME = "operators-from-data"
 
 
 def main():
-    write(NAME, "operators that read data", map(recorded_on, DEVICES))
+    write(NAME, "operators that read data", map(recorded_on, devices(NAME)))
 
 
 def recorded_on(device):
     paths = os.pathsep.join([str(TESTS.parent), str(SCRATCH), str(Path(__file__).parent)])
     run = [sys.executable, "-m", "pytest_attnmem.cli", "run", "--device", device, "--"]
     done = subprocess.run(
-        [*run, __file__, "--record"],
+        [*run, __file__, "--record", device],
         env={**os.environ, "PYTHONPATH": paths},
         stdout=-1,
         text=True,
@@ -37,38 +35,18 @@ def recorded_on(device):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def record():
+def record(device):
     """Prints a line for each call, on the device of the run."""
-    import calls_from_data
-
     warm()
-    for row in calls_from_data.calls():
+    for row, is_recorded in calls(NAME, device):
+        if not is_recorded:
+            print(json.dumps(row), flush=True)
+            continue
         try:
             print(json.dumps({**row, "trace": traced(row)}), flush=True)
         except (RuntimeError, NotImplementedError) as error:
-            print(json.dumps(row), flush=True)
-            print("not run:", str(row)[:150], str(error).splitlines()[0][:90], file=sys.stderr)
-
-
-def traced(row):
-    """Returns the memory events of a call."""
-    import described
-    import torch
-
-    operator = described.operator(row["op"])
-    args, kwargs = described.filled_arguments(row, "cuda")
-    torch.use_deterministic_algorithms(row.get("deterministic", False))
-    torch.utils.deterministic.fill_uninitialized_memory = False
-    torch.cuda.memory._record_memory_history("all", context=None, clear_history=True)
-    try:
-        returned = operator(*args, **kwargs)
-        entries = torch.cuda.memory._snapshot()["device_traces"][0]
-    finally:
-        torch.use_deterministic_algorithms(False)
-        torch.cuda.memory._record_memory_history(None)
-    outputs = described.new_storages([args, kwargs], returned)
-    return of_history(entries, outputs)
+            not_run(row, error)
 
 
 if __name__ == "__main__":
-    record() if "--record" in sys.argv else main()
+    record(sys.argv[-1]) if "--record" in sys.argv else main()

@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from importlib.metadata import version
 from pathlib import Path
 
 import workloads_held_out
@@ -22,7 +21,6 @@ import recordings
 from pytest_attnmem.nulldevice.launch import environment
 from pytest_attnmem.profiles import find_profile
 
-FILE = recordings.folder() / "workloads-held-out.json"
 DEVICES = ("A100-80GB", "A10G", "H100", "T4", "B200")
 KINDS = ("requested", "allocated", "reserved")
 SCRIPT = """
@@ -53,13 +51,8 @@ def main():
     cases = [(device, name) for device in DEVICES for name in workloads_held_out.WORKLOADS]
     with ThreadPoolExecutor(2) as pool:
         rows = [row for row in pool.map(recorded, cases) if row]
-    what = {
-        "what": "peaks of PyTorch's CUDA caching allocator on the null device, in bytes",
-        "torch": version("torch"),
-    }
-    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
-    head = json.dumps(what, indent=1).removesuffix("\n}")
-    FILE.write_text(f'{head},\n "peaks": [\n{lines}\n ]\n}}\n', "utf-8")
+    what = "peaks of PyTorch's CUDA caching allocator on the null device, in bytes"
+    recordings.save("workloads-held-out", what, "peaks", rows)
 
 
 def recorded(case):

@@ -1,7 +1,8 @@
 """Record what operators allocate: ``python tests/null/record_operators.py``, with the CUDA build.
 
-Each call runs alone on the null device, between two readings of the allocator's own history;
-the workspaces of matrix products exist before. The events go to
+The calls are those of the recording of the first version, to which others can be added as rows
+without a trace. Each runs alone on the null device, between two readings of the allocator's own
+history; the workspaces of matrix products exist before. The events go to
 ``tests/data/cuda/<version>/operators.json``; ``operators-held-out.json`` has calls drawn at random
 after the tables in ``pytest_attnmem/backends/simulated/scratch`` were finished.
 """
@@ -10,93 +11,90 @@ import json
 import os
 import subprocess
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import recordings
 
-from pytest_attnmem.backends.certification.traces import of_history
+from pytest_attnmem.backends.certification.null_calls import of_history
 from pytest_attnmem.nulldevice.launch import environment
 from pytest_attnmem.profiles import find_profile
 
 TESTS = Path(__file__).parents[1]
 SCRATCH = TESTS / "backends" / "simulated" / "scratch"
-DEVICES = ("A100-80GB", "H100", "T4", "A10G", "B200")
-SETS = {
-    "operators": "operator_calls",
-    "operators-layers": "layer_calls",
-    "operators-norms": "norm_calls",
-    "operators-layouts": "layout_calls",
-    "operators-others": "other_calls",
-    "operators-grouped": "grouped_calls",
-    "operators-held-out": "random_calls",
-}
+NAMES = (
+    *("operators", "operators-layers", "operators-norms", "operators-layouts"),
+    *("operators-others", "operators-grouped", "operators-held-out"),
+)
+#: What a row has of its recording.
+RECORDED = ("trace", "traces", "strides")
 
 
 def main():
-    for name in sys.argv[1:] or SETS:
-        traces = {device: recorded_on(device, SETS[name]) for device in DEVICES}
-        write(name, "single operators on null devices", traces.values())
+    for name in sys.argv[1:] or NAMES:
+        traces = [recorded_on(device, name) for device in devices(name)]
+        write(name, "single operators on null devices", traces)
+
+
+def devices(name):
+    """Returns the devices of the recording of that name."""
+    return recordings.read(name, recordings.VERSIONS[0])["devices"]
+
+
+def calls(name, device):
+    """Yields each call of the recording of that name, and True if it is recorded on the device."""
+    for row in recordings.read(name, recordings.VERSIONS[0])["calls"]:
+        call = {key: value for key, value in row.items() if key not in RECORDED}
+        yield call, device in row.get("traces", [device])
 
 
 def write(name, of, traces):
     """Writes the recording of that name; ``traces`` has the rows of each device."""
-    rows = [merged(*every) for every in zip(*traces, strict=True)]
+    rows = [merged(devices(name), *every) for every in zip(*traces, strict=True)]
     rows = [row for row in rows if row is not None]
-    head = {
-        "what": f"what PyTorch's allocator was asked for by {of}",
-        "torch": version("torch"),
-        "devices": DEVICES,
-    }
-    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
-    start = json.dumps(head, indent=1).removesuffix("\n}")
-    file = recordings.folder() / f"{name}.json"
-    file.write_text(f'{start},\n "calls": [\n{lines}\n ]\n}}\n', "utf-8")
-    print(file, len(rows))
+    what = f"what PyTorch's allocator was asked for by {of}"
+    print(recordings.save(name, what, "calls", rows, devices=devices(name)), len(rows))
 
 
-def recorded_on(device, calls):
+def recorded_on(device, name):
     paths = os.pathsep.join([str(TESTS.parent), str(SCRATCH), str(Path(__file__).parent)])
     env = {**os.environ, **environment(find_profile(device)), "PYTHONPATH": paths}
-    code = f"import record_operators; record_operators.record({calls!r}, {device!r})"
+    code = f"import record_operators; record_operators.record({name!r}, {device!r})"
     done = subprocess.run([sys.executable, "-c", code], env=env, stdout=-1, text=True, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def merged(*every):
+def merged(on, *every):
     """Returns a row for all devices: one trace, or one for each device if they differ."""
     traces = {
-        device: row.pop("trace")
-        for device, row in zip(DEVICES, every, strict=True)
-        if "trace" in row
+        device: row.pop("trace") for device, row in zip(on, every, strict=True) if "trace" in row
     }
     if not traces:
         return None
-    if len(traces) == len(DEVICES) and len(set(traces.values())) == 1:
-        return {**every[0], "trace": traces[DEVICES[0]]}
+    if len(traces) == len(on) and len(set(traces.values())) == 1:
+        return {**every[0], "trace": traces[on[0]]}
     return {**every[0], "traces": traces}
 
 
-def record(calls, device):
-    """Prints a line for each call of a set, in a process of its own under the null runtime.
-
-    A call may name the devices that it is recorded on.
-    """
-    import importlib
-
+def record(name, device):
+    """Prints a line for each call, in a process of its own under the null runtime."""
     warm()
-    for row in importlib.import_module(calls).calls():
-        if device not in row.pop("on", DEVICES):
+    for row, is_recorded in calls(name, device):
+        if not is_recorded:
             print(json.dumps(row), flush=True)
             continue
         try:
             print(json.dumps({**row, "trace": traced(row)}), flush=True)
         except (RuntimeError, NotImplementedError) as error:
-            print(json.dumps(row), flush=True)
-            print("not run:", str(row)[:150], str(error).splitlines()[0][:60], file=sys.stderr)
+            not_run(row, error)
     os._exit(0)  # torch may abort a process that ends while torch's threads run
+
+
+def not_run(row, error):
+    """Prints the line of a call without a trace, and why there is none."""
+    print(json.dumps(row), flush=True)
+    print("not run:", str(row)[:150], str(error).splitlines()[0][:60], file=sys.stderr)
 
 
 def warm():
@@ -115,7 +113,8 @@ def traced(row):
     import torch
 
     operator = described.operator(row["op"])
-    args, kwargs = described.arguments(row, "cuda")
+    make = described.filled_arguments if "period" in row else described.arguments
+    args, kwargs = make(row, "cuda")
     if row.get("cold"):
         torch._C._cuda_clearCublasWorkspaces()
     torch.use_deterministic_algorithms(row.get("deterministic", False))
@@ -126,6 +125,7 @@ def traced(row):
         entries = torch.cuda.memory._snapshot()["device_traces"][0]
     finally:
         torch.use_deterministic_algorithms(False)
+        torch.cuda.memory._record_memory_history(None)
     outputs = described.new_storages([args, kwargs], returned)
     return of_history(entries, outputs)
 

@@ -6,14 +6,12 @@ that, ``[requested, allocated]`` of the forward pass, then of forward and backwa
 sample that reads values gets those that the null device computes on the host; if nobody can know
 one, the row is ``"reads"``. A sample that the null runtime cannot run, or that fails, has no row.
 
-
 ``opinfo-writes.json`` has the peaks of operators that write into a tensor: ``in_place``, or into
 one that is given, ``out=``, of the result's size (``sized``) or without elements (``empty``).
 
 ``opinfo-ways.json`` has the peaks of samples that are called in other ways (``opinfo_ways.py``).
 
-Arguments name the files to record, in this order: ``usual``, ``deterministic``, ``warned``,
-``writes``, ``ways``.
+Arguments name the files to record: ``usual``, ``writes``, ``ways``.
 """
 
 import json
@@ -41,22 +39,10 @@ CODE = "import record_opinfo, sys; record_opinfo.record(*sys.argv[1:])"
 
 def main():
     for algorithms in sys.argv[1:] or ALGORITHMS:
-        found = rows(algorithms)
-        if algorithms == "usual":
-            found = {name: row for name, row in found.items() if not is_error(row)}
-            write("opinfo", "peaks in bytes of samples of torch's op_db", found)
-        else:
-            found = {name: row for name, row in found.items() if not is_error(row)}
-            which = {"writes": "that write", "ways": "in other ways"}[algorithms]
-            what = f"peaks in bytes of samples of torch's op_db {which}"
-            write(f"opinfo-{algorithms}", what, found)
-
-
-def recorded(file):
-    """Returns the rows of a file by the name of the sample."""
-    recordings.read.cache_clear()
-    peaks = recordings.read(file)["peaks"]
-    return {f"{op} {key}": row for op, found in peaks.items() for key, row in found.items()}
+        found = {name: row for name, row in rows(algorithms).items() if not is_error(row)}
+        which = {"usual": "", "writes": " that write", "ways": " in other ways"}[algorithms]
+        name = "opinfo" if algorithms == "usual" else f"opinfo-{algorithms}"
+        write(name, f"peaks in bytes of samples of torch's op_db{which}", found)
 
 
 def is_error(row):
@@ -82,7 +68,9 @@ def write(file, what, found):
     for name, row in found.items():
         op, key = name.split(maxsplit=1)
         by_op.setdefault(op, {})[key] = row
-    print(recordings.write(file, what, DEVICE, "peaks", by_op), len(found))
+    what = f"{what} on the null device {DEVICE}"
+    peaks = {op: by_op[op] for op in sorted(by_op)}
+    print(recordings.save(file, what, "peaks", peaks, device=DEVICE), len(found))
 
 
 def part_of(algorithms, part, without):

@@ -32,6 +32,7 @@ DEVICES = {
     "forward_programs": ("A100-80GB", "B200"),
     "database_programs": ("A100-80GB", "H100"),
     "index_programs": ("A100-80GB", "H100"),
+    "deterministic_programs": ("A100-80GB", "H100"),
 }
 SCRIPT = """
 import gc, importlib, json, os, sys, time, warnings

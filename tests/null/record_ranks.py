@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from importlib.metadata import version
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -23,15 +22,8 @@ KEPT = "TORCH_CUBLAS_WORKSPACE_CACHE"
 
 def main():
     found = recorded()
-    lines = ",\n".join(f"  {json.dumps(name)}: {peak}" for name, peak in found.items())
-    head = {
-        "what": "peaks in requested bytes of rank 1 of 4 on a null H100",
-        "torch": version("torch"),
-    }
-    start = json.dumps(head, indent=1).removesuffix("\n}")
-    file = recordings.folder() / "ranks.json"
-    file.write_text(f'{start},\n "peaks": {{\n{lines}\n }}\n}}\n', "utf-8")
-    print(len(found))
+    what = "peaks in requested bytes of rank 1 of 4 on a null H100"
+    print(recordings.save("ranks", what, "peaks", found), len(found))
 
 
 def recorded(*names):

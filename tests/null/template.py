@@ -1,7 +1,8 @@
-"""A process that has imported torch, and runs each script in a copy of itself.
+"""A process on a null device that has imported torch, and runs each script in a copy of itself.
 
-The import takes longer than most scripts. Reads a line of JSON for each script, with its text and
-the files for its output and its errors, and answers with its exit status.
+The import takes longer than most scripts. The device is the program's argument. Reads a line of
+JSON for each script, with its text and the files for its output and its errors, and answers with
+its exit status.
 """
 
 import json
@@ -10,8 +11,12 @@ import signal
 import sys
 import traceback
 
-import sympy  # noqa: F401  # backward imports it
-import torch  # noqa: F401  # CUDA starts in the copies
+from pytest_attnmem.nulldevice.launch import devices, load
+
+load(devices(sys.argv[1]))  # before torch is imported
+
+import sympy  # noqa: E402, F401  # backward imports it
+import torch  # noqa: E402, F401  # CUDA starts in the copies
 
 SECONDS = 300
 

@@ -1,10 +1,7 @@
 """PyTorch's allocator under the null runtime against published facts, to the byte."""
 
 import pytest
-import torch
 from recordings import read
-
-from pytest_attnmem.torch_releases import minor_version
 
 #: Written by ``record.py``; another null runtime measured the numbers of 2.13 first.
 RECORDED = read("workloads")["peaks"]
@@ -62,46 +59,6 @@ for _ in range(50):
 answer(len(numbers))
 """
     assert under(script) == (1,)
-
-
-ATTENTION = """
-import torch
-from torch.nn.functional import scaled_dot_product_attention
-half, bf16, single = torch.float16, torch.bfloat16, torch.float32
-def choice(dtype, d=64, mask=False, grouped=False):
-    q = torch.empty(2, 8, 512, d, device="cuda", dtype=dtype)
-    k = q[:, :2] if grouped else q
-    mask = torch.empty(512, 512, device="cuda", dtype=dtype) if mask else None
-    number = torch._fused_sdp_choice(q, k, k, mask, enable_gqa=grouped)
-    return {0: "math", 1: "flash", 2: "efficient", 3: "cudnn"}[number]
-answer(choice(half), choice(half, mask=True), choice(half, grouped=True), choice(half, 256),
-       choice(half, 288), choice(bf16), choice(single), choice(single, grouped=True))
-"""
-OLD = ("efficient", "efficient", "math", "efficient", "efficient", "math", "efficient", "math")
-NEW = ("flash", "efficient", "flash", "flash", "efficient", "flash", "efficient", "math")
-SM_90 = ("cudnn", "cudnn", "cudnn", "cudnn", "efficient", "cudnn", "efficient", "math")
-SM_100 = ("cudnn", "cudnn", "cudnn", "flash", "efficient", "cudnn", "efficient", "math")
-
-
-@pytest.mark.parametrize(
-    ("device", "choices"),
-    [
-        *((name, OLD) for name in ("GTX 1080", "V100", "T4")),
-        *((name, NEW) for name in ("A100-40GB", "A10G", "RTX 4090")),
-        ("H100", SM_90),
-        ("B200", SM_100),
-    ],
-)
-def test_attention_takes_the_backend_of_the_published_table(under, device, choices):
-    if minor_version(torch.__version__) >= (2, 14):  # whose efficient attention takes groups
-        grouped = (2, 7)
-        choices = tuple(
-            "efficient" if choice == "math" and column in grouped else choice
-            for column, choice in enumerate(choices)
-        )
-        if device == "B200":  # whose cuDNN takes wide heads
-            choices = (*choices[:3], "cudnn", *choices[4:])
-    assert under(ATTENTION, device) == choices
 
 
 #: MiB on an A100-40GB in 2022 and here: the operators are those of another PyTorch.

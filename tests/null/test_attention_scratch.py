@@ -23,9 +23,11 @@ TAKEN = {
     "GTX 1080": OLDER,
     "V100": OLDER,
     "T4": OLDER,
+    "A100-40GB": AMPERE,
     "A100-80GB": AMPERE,
     "A10G": AMPERE,
     "L4": AMPERE,
+    "RTX 4090": AMPERE,
     "H100": "ccccecem",
     "B200": "cccfecem",
 }

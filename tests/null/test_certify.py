@@ -37,7 +37,7 @@ def test_the_rules_of_the_version_before_are_refused_where_it_changed_them():
     names = ("mm", "repeat_interleave", "_softmax", "cumsum")
     found = compare(matching(names), ["H100"], (2, 14))
     assert {*found.refused} == {
-        *("aten.mm.default", "aten.mm.out", "aten.mm.dtype", "aten.repeat_interleave.Tensor"),
+        *("aten.mm.default", "aten.mm.out", "aten.mm.dtype", "aten.repeat_interleave.Tensor")
     }
     assert found.refused["aten.mm.default"] == (
         "aten.mm.default('float32[64, 64]', 'float32[64, 64]') on H100: out0:16384 t0:33554432 -t0,"

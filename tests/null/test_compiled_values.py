@@ -2,12 +2,7 @@
 
 import pytest
 
-NOTED = """
-import torch
-import torch.nn.functional as F
-from pytest_attnmem.backends.null.noting import noting
-from pytest_attnmem.backends.null.program import prepare
-prepare(10**11)
+SAME = """
 def same(found, wanted):
     return [torch.allclose(a.detach().cpu(), b.detach(), atol=1e-4, rtol=1e-4)
             for a, b in zip(found, wanted, strict=True)]
@@ -15,15 +10,15 @@ def same(found, wanted):
 
 
 @pytest.fixture
-def noted(under, tmp_path_factory):
+def compiled(noted, tmp_path_factory):
     """Returns a function that runs a script whose operators are noted, with one cache."""
     pytest.importorskip("triton")
     folder = str(tmp_path_factory.getbasetemp() / "inductor")
     settings = {"TORCHINDUCTOR_CACHE_DIR": folder, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
-    return lambda script: under(NOTED + script, **settings)
+    return lambda script: noted(SAME + script, **settings)
 
 
-def test_what_compiled_code_writes_is_read(noted):
+def test_what_compiled_code_writes_is_read(compiled):
     """Forward, backward, steps in place between calls, inputs that are written and returned."""
     script = """
 def block(x, w, seen):
@@ -43,10 +38,10 @@ def trained(device, compiled):
     return y, flat, w, w.grad, seen
 answer(same(trained("cuda", True), trained("cpu", False)), noting().reads.unknown)
 """
-    assert noted(script) == ([True] * 5, [])
+    assert compiled(script) == ([True] * 5, [])
 
 
-def test_compiled_flex_attention_is_that_of_its_blocks(noted):
+def test_compiled_flex_attention_is_that_of_its_blocks(compiled):
     """A mask that has a function, and one whose blocks are listed by hand and that has none."""
     script = """
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
@@ -70,12 +65,12 @@ answer(same([out, *(one.grad for one in there)], [whole, q.grad, k.grad, v.grad]
        same([crossed], [torch.cat(wanted, -2)]),
        mask.q_num_blocks.tolist(), mask.q_indices.tolist(), noting().reads.unknown)
 """
-    equal, crossed, number, indices, unknown = noted(script)
+    equal, crossed, number, indices, unknown = compiled(script)
     assert (equal, crossed, unknown) == ([True] * 4, [True], [])
     assert (number, indices) == ([[[1, 1]]], [[[[0, 1], [1, 0]]]])  # those in part alone
 
 
-def test_inductor_folds_constants_to_their_values(noted):
+def test_inductor_folds_constants_to_their_values(compiled):
     """A bias of ones that were read as zeros was left out, with the memory that it takes."""
     script = """
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -91,10 +86,10 @@ compiled(q)
 answer(torch.cuda.max_memory_allocated() - before >= 256 * 256 * 4 + 2 * 256 * 64 * 4,
        counts.device_reads())
 """
-    assert noted(script) == (True, 0)
+    assert compiled(script) == (True, 0)
 
 
-def test_a_module_is_copied_to_fake_tensors(noted):
+def test_a_module_is_copied_to_fake_tensors(compiled):
     """As PyTorch 2.4 copies each module that it compiles; up to 2.8 no fake mode is active then."""
     script = """
 import copy
@@ -103,4 +98,4 @@ with FakeCopyMode(FakeTensorMode()):
     copied = copy.deepcopy(torch.nn.Embedding(10, 8, device="cuda"))
 answer(isinstance(copied.weight, FakeTensor), noting().reads.unknown)
 """
-    assert noted(script) == (True, [])
+    assert compiled(script) == (True, [])

@@ -138,15 +138,10 @@ answer(asked(tensor(real)), asked(tensor(cudnn)), counts.unknown_calls())
     assert unknown == {}
 
 
-def test_the_weights_of_a_recurrent_network_are_one_buffer(under):
+def test_the_weights_of_a_recurrent_network_are_one_buffer(noted):
     """Of all matrices and two biases in each layer; a forward pass finds it, and copies nothing."""
-    script = (
-        PRELUDE
-        + """
+    script = """
 import warnings
-from torch import nn
-from pytest_attnmem.backends.null.program import prepare
-prepare(10**11)
 warnings.filterwarnings("error", message=".*contiguous chunk.*")
 torch.cuda.init()
 def level(kind="current"):
@@ -172,22 +167,18 @@ def made(kind, **options):
 answer(made(nn.LSTM), made(nn.GRU, bias=False), made(nn.RNN, bidirectional=True),
        made(nn.LSTM, proj_size=3, bias=False))
 """
-    )
     lstm = 4 * (7 * (5 + 7) + 7 * (7 + 7) + 2 * 2 * 7)
     gru = 3 * (7 * (5 + 7) + 7 * (7 + 7) + 2 * 2 * 7)
     both = 2 * (7 * (5 + 7) + 7 * (14 + 7) + 2 * 2 * 7)
     projected = 4 * (7 * (5 + 3) + 7 * (3 + 3) + 2 * 2 * 7) + 2 * 3 * 7
-    assert under(script) == tuple(
+    assert noted(script) == tuple(
         [4 * elements, 1, True, True] for elements in (lstm, gru, both, projected)
     )
 
 
-def test_a_network_under_autocast_trains(under):
+def test_a_network_under_autocast_trains(noted):
     """PyTorch copies the weights into a buffer of half precision, and its size is known."""
     script = """
-import torch
-from pytest_attnmem.backends.null.program import prepare
-prepare(10**11)
 host, device = torch.nn.LSTM(8, 8), torch.nn.LSTM(8, 8)
 device.load_state_dict(host.state_dict())
 device.cuda()
@@ -197,4 +188,4 @@ host(torch.ones(4, 2, 8))[0].sum().backward()
 answer([torch.allclose(a.grad.cpu(), b.grad, rtol=1e-2, atol=1e-2)
         for a, b in zip(device.parameters(), host.parameters())])
 """
-    assert under(script) == ([True] * 4,)
+    assert noted(script) == ([True] * 4,)

@@ -1,16 +1,9 @@
 """PyTorch's JIT on the null device: traces, scripts, and the values that its own kernels leave."""
 
-NOTED = """
-import torch
-from torch import nn
-from pytest_attnmem.backends.null.noting import noting
-from pytest_attnmem.backends.null.program import prepare
-prepare(10**11)
-x = torch.arange(4.0, device="cuda")
-"""
+X = 'x = torch.arange(4.0, device="cuda")\n'
 
 
-def test_a_trace_computes_what_the_function_does(under):
+def test_a_trace_computes_what_the_function_does(noted):
     script = """
 def written(x):
     y = x.clone()
@@ -40,7 +33,7 @@ found += [
 recorded = [node.kind() for node in torch.jit.trace(written, (x,)).graph.nodes()]
 answer(found, "aten::size" in recorded, noting().reads.unknown)
 """
-    assert under(NOTED + script) == ([True] * 7, False, [])
+    assert noted(X + script) == ([True] * 7, False, [])
 
 
 BRANCH = """
@@ -55,14 +48,14 @@ def branch(x):
 """
 
 
-def test_a_script_branches_by_a_value_at_each_call(under):
+def test_a_script_branches_by_a_value_at_each_call(noted):
     script = """
 answer([unit.branch(sign * x).tolist() for _ in range(3) for sign in (1, -1)])
 """
-    assert under(NOTED + BRANCH + script) == ([[0, 2, 4, 6], [-1, -2, -3, -4]] * 3,)
+    assert noted(X + BRANCH + script) == ([[0, 2, 4, 6], [-1, -2, -3, -4]] * 3,)
 
 
-def test_a_script_that_branches_by_a_value_beyond_the_limit_tells_so(under):
+def test_a_script_that_branches_by_a_value_beyond_the_limit_tells_so(noted):
     script = """
 far, told = torch.ones(16384, 16384, device="cuda"), []
 for _ in range(2):
@@ -72,10 +65,10 @@ for _ in range(2):
         told.append("UnknownValue: " in str(error) and "it takes 8.8e+12" in str(error))
 answer(told)
 """
-    assert under(NOTED + BRANCH + script) == ([True] * 2,)
+    assert noted(X + BRANCH + script) == ([True] * 2,)
 
 
-def test_a_value_of_a_kernel_that_the_jit_made_is_not_known(under):
+def test_a_value_of_a_kernel_that_the_jit_made_is_not_known(noted):
     """PyTorch holds a guard of its dispatcher while it prints, for as long as the error lives."""
     script = """
 unit = torch.jit.CompilationUnit('''
@@ -94,7 +87,7 @@ for read in (repr, torch.Tensor.tolist):
 told = {str(error).partition(": ")[2] for error in found}
 answer([type(error).__name__ for error in found], excluded() == before, *told)
 """
-    assert under(NOTED + script) == (
+    assert noted(X + script) == (
         ["UnknownValue", "UnknownValue"],
         True,
         "no operator of PyTorch wrote it: an extension or compiled code did, most likely; if that"

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pytest_attnmem.measurement.kept_workspaces import are_kept
+from pytest_attnmem.measurement.environment import are_kept
 
 KEPT = are_kept(tuple(map(int, torch.__version__.split(".")[:2])), {})
 READS = """
@@ -100,7 +100,7 @@ def program():
     q, k, v = qkv(1, 1, 64, 64, device="cuda")
     return q + k
 measure(program, backend="null")
-ProgramPeaks().watch()
+ProgramPeaks().keep()
 reset = torch._C._cuda_resetPeakMemoryStats
 peaks = [measure(program, backend="null").peak_bytes for _ in range(3)]
 answer(peaks, torch._C._cuda_resetPeakMemoryStats is reset)

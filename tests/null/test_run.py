@@ -45,7 +45,7 @@ def test_a_script_runs_with_its_arguments_and_its_peaks_are_printed(attnmem, tmp
     assert done.stdout == "__main__ ['-x', 'a b'] NVIDIA H100 (attnmem null device)\n"
     assert done.stderr.splitlines() == [
         "attnmem: null:2xH100: cuda:0 at its peak 1.0 MiB requested, 1.0 MiB allocated, 2.0 MiB"
-        " reserved",
+        " reserved"
     ]
     assert json.loads(tmp_path.joinpath("peaks.json").read_text("utf-8")) == {
         "null_device": {"devices": "2xH100", "unknown_calls": {}, "device_reads": 0},

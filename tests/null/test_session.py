@@ -343,18 +343,47 @@ def test_the_exit_code_is_pytests(session):
     assert len(unknown.err.strip().splitlines()) == 1
 
 
-def test_pytest_called_by_a_program_with_arguments_of_its_own_is_refused(tmp_path):
-    tmp_path.joinpath("test_it.py").write_text("def test_it(): pass", "utf-8")
-    script = "import pytest; raise SystemExit(pytest.main(['--attnmem-backend=null']))"
-    done = subprocess.run(
-        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
+def called_by_a_program(folder, first):
+    """Runs pytest.main with arguments in a program that does something else *first*."""
+    folder.joinpath("test_it.py").write_text(
+        "import pytest, torch\n"
+        "@pytest.mark.memory_budget('512 B')\n"
+        "def test_it(): torch.ones(128, device='cuda')"
     )
+    script = f"{first}; import pytest; raise SystemExit(pytest.main(['--attnmem-backend=null']))"
+    return subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_program_may_call_pytest_with_arguments_before_torch_is_imported(tmp_path):
+    done = called_by_a_program(tmp_path, "pass")
+    assert "1 budget, 1 within" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0
+
+
+def test_a_program_that_has_imported_torch_is_told_in_one_line(tmp_path):
+    done = called_by_a_program(tmp_path, "import torch")
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
     assert done.stderr.strip() == (
-        "ERROR: --attnmem-backend: pytest.main was called with arguments of its own, and the null"
-        " device must be there before torch is; run pytest from the command line, or the program"
-        " with attnmem run"
+        "ERROR: --attnmem-backend: pytest.main was called with arguments of its own where torch is"
+        " imported, and the null device must be there before; call it before torch is imported,"
+        " run pytest from the command line, or the program with attnmem run"
     )
+
+
+def test_a_plugin_that_imports_torch_is_no_hindrance(session):
+    tests = """
+import pytest
+import torch
+
+@pytest.mark.memory_budget("512 B")
+def test_it():
+    torch.ones(128, device="cuda")
+"""
+    ran = session(tests, "-p", "torch", "--attnmem-backend=null:H100")
+    assert ran.code == 0, ran.out + ran.err
+    assert [*ran.outcomes().values()] == ["within"]
 
 
 def test_large_tests_need_little_memory(session):

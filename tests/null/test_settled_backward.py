@@ -1,11 +1,8 @@
 """Numbers of the null device repeat: autograd's thread is done when the program goes on."""
 
 
-def test_gradients_that_are_freed_at_once_have_one_peak(under):
+def test_gradients_that_are_freed_at_once_have_one_peak(noted):
     script = """
-import torch
-from pytest_attnmem.backends.null.program import prepare
-prepare(10**11)
 weight, peaks = torch.ones(1000, device="cuda", requires_grad=True), set()
 for _ in range(100):
     torch.cuda.reset_peak_memory_stats()
@@ -16,14 +13,11 @@ for _ in range(100):
     peaks.add(torch.cuda.memory_stats()["requested_bytes.all.peak"])
 answer(*peaks)
 """
-    assert under(script) == (4000 + 400_000,)
+    assert noted(script) == (4000 + 400_000,)
 
 
-def test_tensors_of_a_failed_pass_are_freed(under):
+def test_tensors_of_a_failed_pass_are_freed(noted):
     script = """
-import torch
-from pytest_attnmem.backends.null.program import prepare
-prepare(10**11)
 def fail(gradient):
     raise RuntimeError("no gradient")
 weight, peaks = torch.ones(100_000, device="cuda", requires_grad=True), set()
@@ -40,40 +34,30 @@ for _ in range(100):
     peaks.add(torch.cuda.memory_stats()["requested_bytes.all.peak"])
 answer(*peaks)
 """
-    assert under(script) == (400_000 + 4000,)
+    assert noted(script) == (400_000 + 4000,)
 
 
-def test_a_backward_pass_inside_another_one(under):
+def test_a_backward_pass_inside_another_one(noted):
     script = """
-import torch
 from torch.utils.checkpoint import checkpoint
-from pytest_attnmem.backends.null.program import prepare
-prepare(10**11)
 x = torch.ones(10, device="cuda", requires_grad=True)
 checkpoint(torch.sin, x, use_reentrant=True).sum().backward()
 answer(torch.allclose(x.grad, x.detach().cos()))
 """
-    assert under(script) == (True,)
+    assert noted(script) == (True,)
 
 
-def test_a_first_backward_pass_inside_a_transform(under):
+def test_a_first_backward_pass_inside_a_transform(noted):
     script = """
-import torch
-from pytest_attnmem.backends.null.program import prepare
-prepare(10**11)
 gradient = torch.func.grad(lambda x: x.sin().sum())(torch.ones(10, device="cuda"))
 answer(torch.allclose(gradient, torch.ones(10, device="cuda").cos()))
 """
-    assert under(script, ATTNMEM_TEST="a process of its own") == (True,)
+    assert noted(script, ATTNMEM_TEST="a process of its own") == (True,)
 
 
-def test_a_double_backward_has_one_peak_whatever_ran_before(under):
+def test_a_double_backward_has_one_peak_whatever_ran_before(noted):
     """It is that of ``simulated``, where one thread makes all nodes."""
     script = """
-import torch
-from torch import nn
-from pytest_attnmem.backends.null.program import prepare
-prepare(10**11)
 def step():
     torch.manual_seed(0)
     m = nn.Sequential(nn.Linear(2, 40), nn.Tanh(), nn.Linear(40, 40), nn.Tanh(), nn.Linear(40, 1))
@@ -98,15 +82,12 @@ g, = torch.autograd.grad((y * y).sum(), x, create_graph=True)
 peaks.append(peak())  # after nodes of autograd's
 answer(*peaks)
 """
-    assert under(script, TORCH_CUBLAS_WORKSPACE_CACHE="1") == (232_048,) * 3
+    assert noted(script, TORCH_CUBLAS_WORKSPACE_CACHE="1") == (232_048,) * 3
 
 
-def test_batched_gradients_and_vectorized_derivatives(under):
+def test_batched_gradients_and_vectorized_derivatives(noted):
     script = """
-import torch
 from torch.autograd.functional import hessian, jacobian
-from pytest_attnmem.backends.null.program import prepare
-prepare(10**11)
 x = torch.ones(3, 2, device="cuda", requires_grad=True)
 rows = torch.eye(3, device="cuda")
 batched, = torch.autograd.grad((x * x).sum(1), x, rows, is_grads_batched=True)
@@ -115,7 +96,7 @@ answer(batched.tolist(), jacobian(lambda y: y * y, y, vectorize=True).tolist(),
        hessian(lambda y: y.pow(3).sum(), y, vectorize=True).tolist())
 """
     two, zero = [2, 2], [0, 0]
-    assert under(script, ATTNMEM_TEST="a process of its own") == (
+    assert noted(script, ATTNMEM_TEST="a process of its own") == (
         [[two, zero, zero], [zero, two, zero], [zero, zero, two]],
         [[2, 0], [0, 4]],
         [[6, 0], [0, 12]],

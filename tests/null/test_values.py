@@ -3,17 +3,8 @@
 import pytest
 from recordings import read
 
-NOTED = """
-import torch
-from torch import nn
-import torch.nn.functional as F
-from pytest_attnmem.backends.null.noting import noting
-from pytest_attnmem.backends.null.program import prepare
-prepare(10**11)
-"""
 
-
-def test_values_are_the_host_s(under):
+def test_values_are_the_host_s(noted):
     """Data from the host, sizes from data, in-place and views, autograd, random numbers."""
     script = """
 import io, numpy
@@ -119,13 +110,13 @@ unknown = noting().reads.unknown
 zeros = counts.device_reads()
 answer(found, different, first == again, w.tolist(), scaler.get_scale(), unknown, zeros)
 """
-    assert under(NOTED + script) == (
+    assert noted(script) == (
         [3, True, [1, 1, 1], "torch.bfloat16"],
         *([], True, [0, 0], 4.0, [], 0),
     )
 
 
-def test_random_numbers_of_the_device_are_not_those_of_the_host(under):
+def test_random_numbers_of_the_device_are_not_those_of_the_host(noted):
     """Half of all pairs of independent numbers are in order, and no two are equal."""
     script = """
 torch.manual_seed(0)
@@ -134,12 +125,12 @@ noise = torch.randn_like(data)
 torch.manual_seed(0); again = torch.randn_like(data)
 answer(len(data[data > noise]), (data == again).any().item(), torch.equal(noise, again))
 """
-    below, equal, repeats = under(NOTED + script)
+    below, equal, repeats = noted(script)
     assert 4_800 < below < 5_200  # four standard deviations
     assert (equal, repeats) == (False, True)
 
 
-def test_what_nobody_knows_is_an_error_and_never_zero(under):
+def test_what_nobody_knows_is_an_error_and_never_zero(noted):
     script = """
 import re
 def error(read):
@@ -159,7 +150,7 @@ answer(
     error(lambda: torch.sparse_coo_tensor([[0, 1]], known[:2], (2,)).cpu()),
     len(noting().reads.unknown))
 """
-    triton, branch, large, known, nested, sparse, count = under(NOTED + script)
+    triton, branch, large, known, nested, sparse, count = noted(script)
     lost = "UnknownValue: a value was read that is not known: "
     assert triton == branch == f"{lost}a Triton kernel wrote it"
     assert large.startswith(f"{lost}it takes 1.4e+11 floating-point operations, and")
@@ -168,15 +159,15 @@ answer(
     assert count == 5
 
 
-def test_an_operator_of_pytorchs_whose_kernel_is_tritons_is_known(under):
+def test_an_operator_of_pytorchs_whose_kernel_is_tritons_is_known(noted):
     script = """
 a, b = torch.tensor([[[1.0], [2.0]]], device="cuda"), torch.tensor([[[3.0, 4.0]]], device="cuda")
 answer((a @ b).tolist(), a.tolist(), b.half().softmax(-1, dtype=torch.float32).sum().item())
 """
-    assert under(NOTED + script) == ([[[3, 4], [6, 8]]], [[[1], [2]]], 1)
+    assert noted(script) == ([[[3, 4], [6, 8]]], [[[1], [2]]], 1)
 
 
-def test_what_an_operator_writes_inside_one_of_higher_order_is_known(under):
+def test_what_an_operator_writes_inside_one_of_higher_order_is_known(noted):
     """DTensor draws random numbers in such an operator, to initialise a parameter."""
     script = """
 from torch._prims.rng_prims import run_with_rng_state
@@ -184,10 +175,10 @@ x = torch.ones(3, device="cuda")
 run_with_rng_state(torch.cuda.get_rng_state(), torch.ops.aten.add_.Tensor, x, 1)
 answer(x.tolist())
 """
-    assert under(NOTED + script) == ([2, 2, 2],)
+    assert noted(script) == ([2, 2, 2],)
 
 
-def test_the_sizes_of_nested_tensors_are_those_of_their_masks(under):
+def test_the_sizes_of_nested_tensors_are_those_of_their_masks(noted):
     """``TransformerEncoder`` makes one of a batch with padding, where it is evaluated."""
     script = """
 x = torch.ones(2, 3, 4)
@@ -208,10 +199,10 @@ with torch.inference_mode():
     shape = encoder(torch.ones(2, 3, 8, device="cuda"), src_key_padding_mask=padding).shape
 answer(different, list(shape), noting().reads.unknown)
 """
-    assert under(NOTED + script) == ([], [2, 3, 8], [])
+    assert noted(script) == ([], [2, 3, 8], [])
 
 
-def test_a_logged_number_that_nobody_knows_is_nan_in_a_script_and_a_branch_is_an_error(under):
+def test_a_logged_number_that_nobody_knows_is_nan_in_a_script_and_a_branch_is_an_error(noted):
     script = """
 prepared = noting(); prepared.reads._must_know = False
 known = torch.ones(3, device="cuda")
@@ -222,31 +213,31 @@ except BaseException as error:
     branch = type(error).__name__
 answer(str(compiled.sum().item()), branch)
 """
-    assert under(NOTED + script) == ("nan", "UnknownValue")
+    assert noted(script) == ("nan", "UnknownValue")
 
 
 ROWS = [row for row in read("workloads")["peaks"] if row["device"] == "A100-80GB"]
 
 
 @pytest.mark.parametrize("row", ROWS[::4], ids=lambda row: row["workload"])
-def test_noting_changes_no_byte(under, row):
-    peaks = under(f"{NOTED}import workloads; answer(*workloads.peaks({row['workload']!r}))")
+def test_noting_changes_no_byte(noted, row):
+    peaks = noted(f"import workloads; answer(*workloads.peaks({row['workload']!r}))")
     assert peaks == (row["requested"], row["allocated"], row["reserved"])
 
 
-def test_a_target_without_elements_in_memory_that_others_share(under):
+def test_a_target_without_elements_in_memory_that_others_share(noted):
     """It is resized into that memory; values read later are known too."""
-    script = f"""{NOTED}
+    script = """
 whole = torch.zeros(3, 5, device="cuda")
 torch.add(torch.ones(2, 3, device="cuda"), 1, out=whole[:0])
 target = torch.ones(2, 3, device="cuda")
 torch.add(target, target, out=target)
 answer(target.sum().item())
 """
-    assert under(script) == (12.0,)
+    assert noted(script) == (12.0,)
 
 
-def test_a_tensor_that_grows_keeps_its_values(under):
+def test_a_tensor_that_grows_keeps_its_values(noted):
     """By ``resize_`` of the tensor or of its storage; what is new is NaN or the largest integer."""
     script = """
 def grown(make, resize):
@@ -265,7 +256,7 @@ answer(rows.tolist(), grown(torch.Tensor.int, lambda x, y: x.resize_(2, 3)),
        torch.ones(2, device="cuda").resize_as_(rows).isnan().tolist(), noting().reads.unknown)
 """
     most = 2**31 - 1
-    assert under(NOTED + script) == (
+    assert noted(script) == (
         [[0, 0], [1, 1], [2, 2]],
         [[[1, 2, 3], [4, most, most]], [2, 3]],
         [[1, 2, 3, 4], [2, 3, 4, most, most]],
@@ -274,7 +265,7 @@ answer(rows.tolist(), grown(torch.Tensor.int, lambda x, y: x.resize_(2, 3)),
     )
 
 
-def test_a_tensor_that_is_made_of_a_storage_has_its_values(under):
+def test_a_tensor_that_is_made_of_a_storage_has_its_values(noted):
     """It shares the storage, whose last upload is older than what operators wrote."""
     script = """
 import io
@@ -288,4 +279,4 @@ for x in (torch.zeros(2).cuda(), torch.load(saved)):
     found += x.tolist(), y.tolist()
 answer(found, torch.tensor([1.5, 2.5], device="cuda").tolist())
 """
-    assert under(NOTED + script) == ([[7, 7]] * 4, [1.5, 2.5])
+    assert noted(script) == ([[7, 7]] * 4, [1.5, 2.5])

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.nulldevice import build
-from pytest_attnmem.nulldevice.elf_writer import Function, write
+from pytest_attnmem.nulldevice.elf import Function, write
 from pytest_attnmem.nulldevice.torch_build import TorchBuild
 
 
@@ -54,6 +54,7 @@ def test_the_wheels_runtime_needs_no_compiler(torch, tmp_path, monkeypatch):
     folder = build.build_alone(13, torch.packages)
     assert {path.name for path in folder.iterdir()} == {
         "libcuda.so", "libcuda.so.1", "libnvidia-ml.so.1", "libattnmem-calls.so",
+        "names",
     }  # fmt: skip
     assert build.build_alone(13, torch.packages) == folder
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from pytest_attnmem.nulldevice import elf
-from pytest_attnmem.nulldevice.elf_writer import Function, Variable, is_written, write
+from pytest_attnmem.nulldevice.elf import Function, Variable, is_written, write
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ELF files are Linux's")
 
@@ -71,3 +71,15 @@ def test_many_functions_are_each_found(tmp_path):
 
 def test_the_order_of_the_functions_does_not_matter():
     assert write("a", FUNCTIONS) == write("a", reversed(FUNCTIONS))
+
+
+def test_a_name_of_the_library_that_is_needed_is_found(path, tmp_path):
+    other = tmp_path / "libother.so.1"
+    other.write_bytes(write(other.name, (), needed=path.name))
+    script = (
+        "import ctypes\n"
+        f"ctypes.CDLL({str(path)!r}), ctypes.CDLL({str(other)!r})\n"
+        f"print(ctypes.CDLL({other.name!r}).cudnnGetVersion())"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "92000\n", done.stderr

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from pytest_attnmem.nulldevice import fat_binaries
+from pytest_attnmem.nulldevice import installation
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="holes are made by Linux")
 
@@ -22,13 +22,13 @@ def library(tmp_path, monkeypatch):
     section = container(b"a" * 3 * PAGE, b"b" * 100) + bytes(8) + container(b"c" * 2 * PAGE)
     path = tmp_path / "libtorch_cuda.so"
     path.write_bytes(b"h" * PAGE + section + b"t" * 10)
-    monkeypatch.setattr(fat_binaries.elf, "section", lambda path, name: (PAGE, len(section)))
+    monkeypatch.setattr(installation.elf, "section", lambda path, name: (PAGE, len(section)))
     return path
 
 
 def test_only_whole_pages_of_code_become_holes(library):
     before = library.read_bytes()
-    saved = fat_binaries.give_back(library)
+    saved = installation.give_back(library)
     after = library.read_bytes()
     assert saved == 3 * PAGE  # two of the first image and one of the third
     assert len(after) == len(before)
@@ -47,20 +47,20 @@ def test_the_headers_are_as_they_were(library):
         ]
 
     before = headers(library.read_bytes())
-    fat_binaries.give_back(library)
+    installation.give_back(library)
     assert headers(library.read_bytes()) == before
     assert len(before) == 2
 
 
 def test_the_disk_gets_its_space_back(library):
     blocks = library.stat().st_blocks
-    fat_binaries.give_back(library)
+    installation.give_back(library)
     assert library.stat().st_blocks <= blocks - 3 * PAGE // 512
 
 
 def test_a_library_without_code_of_a_gpu_stays_as_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(fat_binaries.elf, "section", lambda path, name: (0, 0))
-    assert fat_binaries.give_back(tmp_path / "none") == 0
+    monkeypatch.setattr(installation.elf, "section", lambda path, name: (0, 0))
+    assert installation.give_back(tmp_path / "none") == 0
 
 
 def test_a_file_system_without_holes_is_an_error_of_the_system(library, monkeypatch):
@@ -68,7 +68,7 @@ def test_a_file_system_without_holes_is_an_error_of_the_system(library, monkeypa
         def fallocate64(self, *_):
             return -1
 
-    monkeypatch.setattr(fat_binaries.ctypes, "CDLL", lambda *_, **__: Libc())
-    monkeypatch.setattr(fat_binaries.ctypes, "get_errno", lambda: 95)
+    monkeypatch.setattr(installation.ctypes, "CDLL", lambda *_, **__: Libc())
+    monkeypatch.setattr(installation.ctypes, "get_errno", lambda: 95)
     with pytest.raises(OSError, match=os.strerror(95)):
-        fat_binaries.give_back(library)
+        installation.give_back(library)

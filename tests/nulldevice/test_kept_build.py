@@ -69,3 +69,13 @@ def test_another_torch_that_came_first_is_refused():
         " device has its CUDA build: install pytest-attnmem into site-packages, where its .pth file"
         " is read"
     )
+
+
+def test_a_worker_with_the_path_of_its_controller_imports_the_kept_build(monkeypatch):
+    monkeypatch.setattr(sys, "path", ["/site"])
+    kept_build.put_in_front()
+    assert sys.path == ["/site"]
+    monkeypatch.setenv(kept_build.FRONT, "/cache/torch-2.13.0")
+    for _ in range(2):
+        kept_build.put_in_front()
+        assert sys.path == ["/cache/torch-2.13.0", "/site"]

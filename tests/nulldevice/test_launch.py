@@ -1,3 +1,4 @@
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,8 @@ from pytest_attnmem.nulldevice.launch import (
     described,
     devices,
     environment,
+    load,
+    may_load,
     present,
     reexec,
     variables,
@@ -149,3 +152,21 @@ def test_a_python_that_heeds_no_preloading_does_not_start_for_ever(reexecuted, m
         f"the null device was not loaded: {sys.executable} ignores LD_PRELOAD"
     )
     assert reexecuted == []
+
+
+def test_a_runtime_that_cannot_be_loaded_is_told(monkeypatch, tmp_path):
+    monkeypatch.setattr(launch.os, "environ", {})
+    monkeypatch.setattr(launch, "environment", lambda *_: {"ATTNMEM_NULL_PLANS": str(tmp_path)})
+    with pytest.raises(BackendUnavailable) as error:
+        load(devices("H100"))
+    assert str(error.value).startswith("the null device was not loaded: ")
+    assert str(tmp_path / "libcuda.so.1") in str(error.value)
+
+
+def test_a_process_with_torch_is_too_late():
+    import torch  # noqa: F401
+
+    assert not may_load()
+    script = "from pytest_attnmem.nulldevice.launch import may_load; print(may_load())"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("True\n", "")

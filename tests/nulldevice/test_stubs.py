@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from pytest_attnmem.nulldevice.elf_writer import Function
+from pytest_attnmem.nulldevice.elf import Function
 from pytest_attnmem.nulldevice.stubs import declared, of_calls, of_missing, source, stub
 
 HEADER = """

@@ -9,7 +9,7 @@ import pytest
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.nulldevice import build
 from pytest_attnmem.nulldevice.build import check_trusted, make_trusted
-from pytest_attnmem.nulldevice.elf_writer import write
+from pytest_attnmem.nulldevice.elf import write
 from pytest_attnmem.nulldevice.stubs import CALLS
 
 

@@ -1,5 +1,7 @@
 """What the plugin runs besides the test leaves the process as one run of the test would."""
 
+import pytest
+
 STATE = """
 import random
 import pytest
@@ -36,68 +38,47 @@ def seeded(): random.seed(0), torch.manual_seed(0)
 """
 
 
-def test_runs_at_other_sizes_leave_nothing(suite):
-    suite.write(
-        STATE
-        + """
+RUNS = {
+    "at other sizes": """
 @pytest.mark.memory_budget("O(N)")
 @pytest.mark.parametrize("N", [64])
 def test_it(N): body(N)
-
-def test_after(): check(64)
-"""
-    )
-    ran = suite.run("--attnmem-backend=cpu")
-    assert ran.outcomes == {"passed": 2}
-    assert ran.outcome("test_it[64]") == "within"
-
-
-def test_the_run_that_explains_leaves_nothing(suite):
-    suite.write(
-        STATE
-        + """
+""",
+    "to explain": """
 @pytest.mark.memory_budget("1 KiB")
 def test_it():
     body(64)
     torch.ones(1024)
-
-def test_after(): check(64)
-"""
-    )
-    ran = suite.run("--attnmem-backend=cpu")
-    assert ran.outcomes == {"passed": 1, "failed": 1}
-    assert "4.0 KiB  [1024] float32  ones" in "\n".join(ran.report("test_it"))
-
-
-def test_warm_ups_leave_nothing_and_what_they_made_is_older(suite):
-    suite.write(
-        STATE
-        + """
+""",
+    "to warm up": """
 @pytest.mark.memory_budget("1 KiB", warmup=1)
 @pytest.mark.memory_budget(0, metric="retained", warmup=1)
 def test_it(): body(64)
+""",
+}
 
-def test_after(): check(64)
-"""
-    )
+
+@pytest.mark.parametrize("runs", RUNS)
+def test_other_runs_leave_nothing(suite, runs):
+    suite.write(f"{STATE}{RUNS[runs]}\ndef test_after(): check(64)\n")
     ran = suite.run("--attnmem-backend=cpu")
-    assert ran.outcomes == {"passed": 2}
-    assert [row["outcome"] for row in ran.rows] == ["within", "within"]
+    if runs == "to explain":
+        assert ran.outcomes == {"passed": 1, "failed": 1}
+        assert "4.0 KiB  [1024] float32  ones" in "\n".join(ran.report("test_it"))
+    else:  # what a warm-up made is older than the run that counts
+        assert ran.outcomes == {"passed": 2}
+        assert {row["outcome"] for row in ran.rows} == {"within"}
 
 
 def test_a_tensor_too_large_to_be_put_back_is_named(suite, monkeypatch):
     monkeypatch.setattr("pytest_attnmem.measurement.program_state._MOST_BYTES", 8)
-    suite.write("""
-import pytest
-import torch
-
+    ran = suite.tests("""
 TABLE = torch.zeros(64)
 
 @pytest.mark.memory_budget("O(N)")
 @pytest.mark.parametrize("N", [64])
 def test_it(N): TABLE.add_(torch.ones(N)[:1])
-""")
-    ran = suite.run("--attnmem-backend=cpu")
+""").run("--attnmem-backend=cpu")
     assert ran.outcome("test_it[64]") == (
         "not enforced: the test changes test_suite.TABLE, which is too large to be put back after"
         " another run; make it in the test"
@@ -129,22 +110,159 @@ def test_kept(attnmem, N):
 
 
 def test_a_baseline_is_the_same_in_any_order(suite):
-    for maxsize in ("None", "1"):
+    for maxsize in ("1", "None"):
         suite.write(CACHES.replace("MAXSIZE", maxsize))
         suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
         for chosen in ((), ("-k", "32"), ("-k", "64_1 or 80"), ("test_suite.py::test_cached[32]",)):
             ran = suite.run("--attnmem-backend=cpu", *chosen)
             assert {row["baseline_state"] for row in ran.rows} == {"same"}
             assert "failed" not in ran.outcomes
-
-
-def test_a_cache_that_a_test_fills_is_named_and_is_no_regression(suite):
-    suite.write(CACHES.replace("MAXSIZE", "None"))
-    suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
-    ran = suite.run("--attnmem-backend=cpu", "-k", "cached and 32")
-    (row,) = ran.rows
-    assert (row["baseline_bytes"], row["peak_bytes"], row["baseline_state"]) == (8192, 8192, "same")
+    (row,) = ran.rows  # a cache that a test fills is named
+    assert (row["baseline_bytes"], row["peak_bytes"]) == (8192, 8192)
     assert row["reason"].startswith("same, +4.0 KiB filled once: tril at test_suite.py:7")
+
+
+LAST = """
+from collections import deque
+
+import pytest
+import torch
+
+LAST = deque(maxlen=4)
+
+def starts(lengths):
+    for known, found in LAST:
+        if known is lengths:
+            return found
+    found = lengths.cumsum(0)
+    LAST.append((lengths, found))
+    return found
+
+@pytest.mark.parametrize("N", [64, 80, 64, 32])
+def test_packed(N):
+    torch.manual_seed(0)
+    starts(torch.ones(N))
+    torch.rand(N, N) @ torch.rand(N, N)
+"""
+
+
+def test_a_cache_of_the_last_results_is_full_before_a_number_is_taken(suite):
+    suite.write(LAST)
+    updated = suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
+    assert {row["outcome"] for row in updated.rows} == {"within"}
+    for chosen in ((), ("-k", "32"), ("-k", "64_1 or 80"), ("test_suite.py::test_packed[80]",)):
+        ran = suite.run("--attnmem-backend=cpu", *chosen)
+        assert {row["baseline_state"] for row in ran.rows} == {"same"}
+        assert "failed" not in ran.outcomes
+    (row,) = ran.rows
+    assert (row["baseline_bytes"], row["peak_bytes"]) == (3 * 80 * 80 * 4,) * 2
+    assert row["reason"].startswith("same, +640 B filled once: ")
+
+
+FILLED = """
+import torch
+
+MASKS = {}
+
+def mask(n):
+    if n not in MASKS:
+        MASKS[n] = torch.ones(n, n)
+    return MASKS[n]
+
+def test_shape(): assert mask(64).shape == (64, 64)
+def test_used(): mask(64).exp()
+"""
+
+
+def test_a_run_that_needs_nothing_because_another_test_filled_the_cache_is_as_its_entry(suite):
+    suite.write(FILLED)
+    suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
+    for chosen in ((), ("test_suite.py::test_used", "test_suite.py::test_shape")):
+        ran = suite.run("--attnmem-backend=cpu", *chosen)
+        assert ran.outcomes == {"passed": 2}
+        assert {row["baseline_state"] for row in ran.rows} == {"same"}
+
+
+HISTORY = """
+from collections import deque
+
+import torch
+
+HISTORY = deque(maxlen=8)
+
+def test_graph(): HISTORY.append((torch.ones(1000, requires_grad=True) * 2).sum())
+def test_number(): HISTORY.append(torch.ones(500).sum())
+"""
+
+
+def test_what_is_recorded_in_one_order_is_compared_in_another(suite):
+    suite.write(HISTORY)
+    suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
+    for chosen in ((), ("-k", "number")):
+        ran = suite.run("--attnmem-backend=cpu", *chosen)
+        states = {row["nodeid"].partition("::")[2]: row["baseline_state"] for row in ran.rows}
+        assert states["test_number"] == "same"
+        assert "failed" not in ran.outcomes
+
+
+BATCHES = """
+import pytest
+import torch
+
+@pytest.fixture(scope="module")
+def batches():
+    return (torch.zeros(size) for size in (4096, 4096, 2048))
+
+def test_first(batches): next(batches) * 2
+def test_second(batches): next(batches) * 2
+def test_last(batches): next(batches) * 2
+"""
+
+
+def test_what_advances_an_iterator_of_others_depends_on_the_order_and_is_not_recorded(suite):
+    suite.write(BATCHES)
+    updated = suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
+    assert {row["outcome"] for row in updated.rows} == {"not enforced"}
+    (reason,) = {row["reason"] for row in updated.rows}
+    assert reason == (
+        "depends on what ran before: the test advances batches, a generator, which nobody can put"
+        " back; make it anew in each test"
+    )
+
+
+KEEPS = """
+import pytest
+import torch
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer, self.last = torch.nn.Linear(256, 256), None
+
+    def forward(self, x):
+        y = self.layer(x)
+        self.last = y if KEEPS else None
+        return y.relu()
+
+@pytest.fixture(scope="module")
+def net():
+    return Net()
+
+def test_forward(net): net(torch.ones(1024, 256))
+"""
+
+
+def test_what_each_run_keeps_in_the_place_of_the_last_is_no_improvement(suite):
+    suite.write(KEEPS.replace("KEEPS", "False"))
+    suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
+    suite.write(KEEPS.replace("KEEPS", "True"))
+    ran = suite.run("--attnmem-backend=cpu")
+    assert ran.outcomes == {"failed": 1}
+    (row,) = ran.rows
+    assert row["outcome"] == "not enforced"
+    assert row["reason"].startswith(
+        "each run keeps a tensor until the next: ones at test_suite.py:19"
+    )
 
 
 def test_what_a_fixture_of_the_test_fills_counts_each_time(suite):
@@ -181,10 +299,7 @@ class TestRows:
 
 
 def test_a_fixture_that_cannot_be_made_twice_stays_as_it_is(suite):
-    suite.write("""
-import pytest
-import torch
-
+    ran = suite.tests("""
 KEPT = []
 
 @pytest.fixture
@@ -197,8 +312,7 @@ def port(tmp_path_factory):
 def test_it(port):
     KEPT[:] = [torch.ones(64)]
     assert port.exists()
-""")
-    ran = suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
+""").run("--attnmem-backend=cpu", "--attnmem-update=all")
     assert (ran.outcomes, ran.outcome("test_it")) == ({"passed": 1}, "within")
 
 
@@ -240,10 +354,8 @@ def test_it():
 
 
 def test_each_run_finds_the_fixtures_and_the_folder_of_pytest_that_the_first_found(suite):
-    suite.write("""
+    ran = suite.tests("""
 import itertools, logging, os
-import pytest
-import torch
 
 @pytest.fixture(scope="session")
 def ids(): return itertools.count()
@@ -271,18 +383,14 @@ def test_it(N, ids, settings, checked, tmp_path, monkeypatch, caplog):
     torch.ones(N)
 
 def test_after(ids): assert next(ids) == 1
-""")
-    ran = suite.run("--attnmem-backend=cpu")
+""").run("--attnmem-backend=cpu")
     assert ran.outcomes == {"passed": 2}
     assert ran.outcome("test_it[64]") == "within"
 
 
 def test_a_module_that_a_function_imports_is_put_back(suite):
     (suite.path / "tables.py").write_text("KEPT = {}\n")
-    suite.write("""
-import pytest
-import torch
-
+    suite.tests("""
 @pytest.mark.memory_budget("O(N)")
 @pytest.mark.parametrize("N", [64])
 def test_it(N):
@@ -297,10 +405,7 @@ def test_after():
 
 
 def test_tensors_from_outside_are_put_back_on_a_simulated_device(suite):
-    suite.write("""
-import pytest
-import torch
-
+    ran = suite.tests("""
 MODEL, STATES, STEPS = torch.nn.Linear(4, 4), [], torch.zeros(1)
 
 class Job: optimizer = None
@@ -318,17 +423,14 @@ def test_it(N):
 def test_after():
     assert (STEPS.item(), Job.optimizer.state[MODEL.weight]["step"]) == (1, 1)
     assert [len(state) for state in STATES] == [64]
-""")
-    ran = suite.run("--attnmem-backend=simulated:H100", "--attnmem-update=all")
+""").run("--attnmem-backend=simulated:H100", "--attnmem-update=all")
     assert ran.outcomes == {"passed": 2}
     assert ran.outcome("test_it[64]") == "within"
 
 
 def test_a_number_that_depends_on_random_numbers_is_not_recorded(suite):
-    suite.write("""
+    ran = suite.tests("""
 import random
-import pytest
-import torch
 
 @pytest.fixture
 def seeded(): random.seed(0), torch.manual_seed(0)
@@ -342,8 +444,7 @@ def test_of_torch():
 def test_seeded(seeded): torch.ones(random.randint(1, 9999)), torch.randn(64, 64).relu().nonzero()
 
 def test_of_values_alone(): torch.randn(64)
-""")
-    ran = suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
+""").run("--attnmem-backend=cpu", "--attnmem-update=all")
     refused = (
         "not enforced: depends on random numbers; seed them in the test, or in a fixture of its"
     )

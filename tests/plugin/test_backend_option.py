@@ -1,9 +1,14 @@
 """Which backend measures: ``--attnmem-backend``, and the marker's backend and device."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
-from pytest_attnmem.budgets.obstacle import Obstacle
+from pytest_attnmem.budgets.budget import Obstacle
+from pytest_attnmem.errors import BackendUnavailable
+from pytest_attnmem.nulldevice import build
 
 MARKED = """
 import pytest
@@ -41,33 +46,28 @@ def test_the_marker_chooses_over_the_option(scripted, arguments):
 
 
 def test_the_fixtures_measure_where_the_marker_does(scripted):
-    scripted.write("""
-import pytest
+    ran = scripted.tests("""
 import torch
 
 @pytest.mark.memory_budget("1 KiB", backend="cpu")
 def test_it(attnmem):
     with attnmem.region("part"):
         torch.ones(256)
-""")
-    ran = scripted.run()
+""").run()
     assert ran.row("test_it", "part")["backend"] == "cpu"
     assert ran.row("test_it", "part")["peak_bytes"] == 1024
 
 
 def test_two_metrics_can_be_measured_by_two_backends(scripted):
-    scripted.write("""
-import pytest
+    ran = scripted.tests("""
 import torch
-from scripted import memory
 
 @pytest.mark.memory_budget(2048, backend="cpu", exact=True)
 @pytest.mark.memory_budget(7, metric="retained", exact=True)
 def test_it():
     torch.ones(512)
     memory.take(7)
-""")
-    ran = scripted.run()
+""").run()
     assert ran.outcomes == {"passed": 1}
     assert ran.row("test_it")["backend"] == "cpu"
     assert ran.row("test_it", metric="retained")["backend"] == "scripted"
@@ -101,28 +101,20 @@ def test_a_marker_that_asks_for_a_backend_that_is_not_here_says_where_it_is(scri
         ("backend='cuda'", "backend='simulated:H100'"),
         ("device='cuda'", "--attnmem-backend simulated:H100"),
         ("device='cuda:1'", "--attnmem-backend null:2xH100"),
+        ("exact=False", ""),  # by the ini file
     ],
 )
 def test_cuda_on_a_machine_without_it_never_falls_back(suite, arguments, instead):
+    if not instead:
+        suite.ini["attnmem_backend"] = "cuda"
     suite.write(MARKED.format(arguments=f"10, {arguments}"))
     ran = suite.run()
     assert ran.outcomes == {"passed": 2}
     line = ran.outcome("test_marked")
     assert line.startswith("not enforced: backend 'cuda' cannot measure here: torch ")
-    assert line.endswith(f"; {instead} measures without a GPU")
+    assert line.endswith(f"; {instead} measures without a GPU" if instead else "")
     ran = suite.run("--attnmem-strict=all")
     assert ran.report("test_marked")[:2] == [line, f"  {Obstacle.NO_DEVICE.remedy}"]
-
-
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here, so cuda can measure")
-def test_cuda_in_the_ini_file_on_a_machine_without_it_never_falls_back(suite):
-    suite.write(MARKED.format(arguments="10"))
-    suite.ini["attnmem_backend"] = "cuda"
-    ran = suite.run()
-    assert ran.outcomes == {"passed": 2}
-    found = "not enforced: backend 'cuda' cannot measure here: torch "
-    assert ran.outcome("test_marked").startswith(found)
-    assert suite.run("--attnmem-strict=all").outcomes == {"failed": 1, "passed": 1}
 
 
 def test_a_cpu_has_no_number(suite):
@@ -147,3 +139,55 @@ def pytest_attnmem_register_backends(): return {"mine": refuse}
     scripted.write(MARKED.format(arguments="10"))
     ran = scripted.run("--attnmem-backend=mine:H100")
     assert ran.report("ERROR at setup of test_marked") == ["no profile 'H100'"]
+
+
+def _refusal():
+    try:
+        build.build()
+    except BackendUnavailable as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.skipif(not _refusal(), reason="the null device can be had here")
+@pytest.mark.parametrize("place", ["command line", "ini"])
+def test_where_it_cannot_be_had_the_session_ends_in_one_line(tmp_path, place):
+    tmp_path.joinpath("test_it.py").write_text("def test_it(): pass", "utf-8")
+    ini = "attnmem_backend = null\n" if place == "ini" else ""
+    tmp_path.joinpath("pytest.ini").write_text(f"[pytest]\n{ini}", "utf-8")
+    option = [] if place == "ini" else ["--attnmem-backend=null:H100"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *option],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert done.stderr.strip() == f"ERROR: --attnmem-backend: {_refusal()}"
+
+
+def test_a_session_that_is_called_with_arguments_cannot_start_again(suite):
+    suite.write("def test_it(): pass")
+    ran = suite.run("--attnmem-backend=null", json_file=None)
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    assert ran.result.errlines[0].startswith(
+        "ERROR: --attnmem-backend: pytest.main was called with arguments of its own"
+    )
+
+
+def test_a_marker_that_asks_for_it_in_another_session_fails_in_one_line(suite):
+    suite.tests("""
+@pytest.mark.memory_budget("1 MiB", backend="null:H100")
+def test_it(): pass
+""")
+    (line,) = suite.run().report("ERROR at setup of test_it")
+    assert line == (
+        "memory_budget: backend 'null' must be there before torch is imported: start with pytest"
+        " --attnmem-backend null:H100, or attnmem run   test_suite.py:4"
+    )
+
+
+def test_values_are_computed_elsewhere(suite):
+    suite.write("def test_it(attnmem): assert attnmem.computes is True")
+    assert suite.run().outcomes == {"passed": 1}

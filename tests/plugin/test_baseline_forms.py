@@ -61,11 +61,12 @@ def test_a_regression_says_which_term_came_in_and_who_holds_it(suite, monkeypatc
     suite.write(SUITE)
     suite.run("--attnmem-update=all", "--attnmem-backend=cpu")
     monkeypatch.setenv("MASKED", "1")
-    ran = suite.run("--attnmem-backend=cpu")
+    ran = suite.run("--attnmem-backend=cpu", "--attnmem-markdown=a.md", "--attnmem-github")
     assert ran.outcomes == {"failed": 3}
-    assert ran.report("test_it[1-8-256-16]")[1] == (
-        "  grew      +4*H*N^2: one more float32 [1, H, N, N], masked_fill at test_suite.py:9"
-    )
+    grew = "  grew      +4*H*N^2: one more float32 [1, H, N, N], masked_fill at test_suite.py:9"
+    assert ran.report("test_it[1-8-256-16]")[1] == grew
+    assert f"\n{grew}\n" in (suite.path / "a.md").read_text("utf-8")
+    assert f"%0A{grew}%0A" in ran.text
     assert (
         "grew      +32*N^2: one more float32 [1, H, N, N], masked_fill at test_suite.py:9"
     ) in "\n".join(ran.report("test_region[256]"))
@@ -86,10 +87,7 @@ def test_simulated_a_size_of_one_is_varied_too(suite):
 
 
 def test_an_entry_that_stays_keeps_its_form_and_nothing_runs_again(scripted):
-    scripted.write("""
-import pytest
-from scripted import memory
-
+    scripted.tests("""
 runs = []
 
 @pytest.mark.memory_budget
@@ -119,26 +117,19 @@ def test_runs(): assert runs == [64]
     ],
 )
 def test_where_there_is_no_form_bytes_alone_are_stored(scripted, body, formula):
-    scripted.write(f"""
-import pytest
-from scripted import memory
-
+    ran = scripted.tests(f"""
 @pytest.mark.memory_budget
 @pytest.mark.parametrize("N", [64])
 def test_it(N):
     {body}
-""")
-    ran = scripted.run("--attnmem-update=all")
+""").run("--attnmem-update=all")
     assert ran.outcomes == {"passed": 1}
     assert lines(scripted)["test_it"].get("formula") == formula
     assert lines(scripted)["test_it"]["bytes"] > 0
 
 
 def test_what_is_no_usual_size_is_not_varied(scripted):
-    scripted.write("""
-import pytest
-from scripted import memory
-
+    scripted.tests("""
 runs = []
 
 @pytest.mark.memory_budget
@@ -158,10 +149,7 @@ def test_runs(): assert runs == [64]
 
 
 def test_explain_off_derives_nothing(scripted):
-    scripted.write("""
-import pytest
-from scripted import memory
-
+    scripted.tests("""
 @pytest.mark.memory_budget
 @pytest.mark.parametrize("N", [64])
 def test_it(N): memory.use(N)

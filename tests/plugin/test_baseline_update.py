@@ -37,7 +37,12 @@ def test_the_table_has_old_and_new(scripted):
     scripted.write(needing(120))
     write_baseline(scripted, *everywhere(100)[:2], entry("test_gone", 7))
     ran = scripted.run("--attnmem-update=all")
-    assert ran.outcomes == {"passed": 3}  # the update accepts a regression
+    assert ran.outcomes == {"passed": 3}  # the update accepts a regression: it is held to itself
+    assert ran.row("test_bare")["limit_bytes"] == 120
+    assert ran.row("test_bare")["baseline_bytes"] == 100
+    assert sorted(states(ran).values()) == ["new", "stale", "updated", "updated"]
+    assert {row["outcome"] for row in ran.rows} == {"within", None}
+    assert "baseline: 1 new, 2 updated, 1 stale" in ran.line
     lines = ran.result.outlines
     start = lines.index(f"{FILE} (--attnmem-update all): 2 changed, 1 added, 1 as before")
     assert [" ".join(line.split()) for line in lines[start + 1 : start + 6]] == [
@@ -53,14 +58,6 @@ def test_the_table_has_old_and_new(scripted):
         "test_marked": 120,
         "test_region part": 120,
     }
-
-
-def test_a_quiet_session_has_the_counts_alone(scripted):
-    scripted.write(needing(120))
-    write_baseline(scripted, *everywhere(100))
-    ran = scripted.run("--attnmem-update=all", "-q")
-    assert f"{FILE} (--attnmem-update all): 3 changed" in ran.result.outlines
-    assert "before" not in ran.text
 
 
 def test_new_writes_what_has_no_entry_and_holds_the_rest(scripted):
@@ -91,10 +88,7 @@ def test_other_machines_and_tests_that_did_not_run_are_kept(scripted, mode):
 
 
 def test_what_failed_or_was_not_measured_is_not_written(scripted):
-    scripted.write("""
-import pytest
-from scripted import memory
-
+    scripted.tests("""
 @pytest.mark.memory_budget(100)
 def test_over(): memory.use(101)
 
@@ -141,10 +135,8 @@ def test_threads():
 
 @pytest.mark.skipif(not hasattr(pytest, "Subtests"), reason="pytest 9 brought subtests")
 def test_what_failed_in_a_subtest_is_not_written(scripted):
-    scripted.write("""
+    scripted.tests("""
 import unittest
-import pytest
-from scripted import memory
 
 @pytest.mark.memory_budget
 def test_it(subtests):
@@ -202,14 +194,6 @@ def test_the_ini_files_baseline_may_be_missing_when_it_is_written(scripted):
     assert len(read_baseline(scripted, "other.json")) == 3
 
 
-def test_a_damaged_file_is_not_written_over(scripted):
-    scripted.write(needing(100))
-    path = scripted.write("{", FILE)
-    ran = scripted.run("--attnmem-update=all")
-    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
-    assert path.read_text() == "{"
-
-
 def test_a_folder_that_cannot_be_written_is_one_line_and_fails(scripted, monkeypatch):
     scripted.write(needing(100))
 
@@ -241,16 +225,6 @@ def test_without_a_terminal_it_is_written_all_the_same(scripted):
     assert len(read_baseline(scripted)) == 3
 
 
-def test_update_and_disable_contradict_each_other(scripted):
-    ran = scripted.run("--attnmem-update=all", "--attnmem-disable", json_file=None)
-    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
-    assert ran.result.errlines == [
-        "ERROR: attnmem: update and disable contradict each other; what is not measured cannot be"
-        " written",
-        "",
-    ]
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="links are POSIX's")
 def test_a_linked_file_is_written_where_it_is(scripted):
     scripted.write(needing(100))
@@ -259,16 +233,6 @@ def test_a_linked_file_is_written_where_it_is(scripted):
     scripted.run("--attnmem-update=all")
     assert (scripted.path / FILE).is_symlink()
     assert len(json.loads(real.read_text())["entries"]) == 3
-
-
-def test_what_is_being_written_is_held_to_itself(scripted):
-    scripted.write(needing(120))
-    write_baseline(scripted, *everywhere(100))
-    ran = scripted.run("--attnmem-update=all")
-    assert ran.row("test_bare")["limit_bytes"] == 120
-    assert ran.row("test_bare")["baseline_bytes"] == 100
-    assert set(states(ran).values()) == {"regressed"}
-    assert {row["outcome"] for row in ran.rows} == {"within"}
 
 
 LEFT_OUT = """
@@ -305,7 +269,66 @@ def test_what_is_left_out_is_counted_and_named(scripted, workers):
 
 def test_quiet_has_the_counts_alone(scripted):
     scripted.write(LEFT_OUT)
+    write_baseline(scripted, entry("test_good", 2))
     lines = scripted.run("--attnmem-update=all", "-q").result.outlines
-    start = lines.index(f"{FILE} (--attnmem-update all): 2 added")
+    start = lines.index(f"{FILE} (--attnmem-update all): 1 changed, 1 added")
     assert lines[start + 1] == f"{FILE}: 4 left out, because nothing is known to record"
     assert lines[start + 2].startswith("attnmem: ")
+
+
+pytest.importorskip("xdist")
+
+GROUPED = """
+import pytest
+from scripted import memory
+
+@pytest.mark.xdist_group("one")
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.memory_budget
+def test_grouped(n): memory.use(n)
+"""
+
+
+def test_the_file_is_as_without(scripted):
+    scripted.write(needing(100) + GROUPED)
+    path = scripted.path / "attnmem-baseline.json"
+    scripted.run("--attnmem-update=all")
+    alone = path.read_bytes()
+    path.unlink()
+    ran = scripted.run("--attnmem-update=all", "-n2", "--dist=loadgroup")
+    assert ran.outcomes == {"passed": 6}
+    assert path.read_bytes() == alone
+    ran = scripted.run("--attnmem-strict=all", "-n1", "--dist=loadgroup")
+    assert ran.outcomes == {"passed": 6}
+    assert set(states(ran).values()) == {"same"}
+
+
+@pytest.mark.thorough
+def test_regressions_and_what_is_stale_are_as_without(scripted):
+    scripted.write(needing(120))
+    write_baseline(scripted, *everywhere(100), entry("test_gone", 7))
+    alone, spread = scripted.run(), scripted.run("-n2")
+    assert spread.outcomes == {"failed": 3}
+    assert states(spread) == states(alone)
+    assert spread.line == alone.line
+    assert "4 stale" not in spread.text
+    ran = scripted.run("-n1", "--attnmem-update=prune")
+    assert read_baseline(scripted).keys() == {"test_bare", "test_marked", "test_region part"}
+    assert ran.outcomes == {"failed": 3}
+
+
+def test_a_worker_that_died_is_not_the_whole_suite(scripted):
+    scripted.write(needing(100) + "\nimport os\ndef test_die(): os._exit(1)\n")
+    write_baseline(scripted, *everywhere(100), entry("test_gone", 7))
+    ran = scripted.run("-n1", "--attnmem-update=prune")
+    assert "prune needs the whole suite: a worker crashed" in ran.text
+    assert "test_gone" in read_baseline(scripted)
+    assert "INTERNALERROR" not in ran.text
+
+
+@pytest.mark.thorough
+def test_left_out_tests_are_noticed_in_the_workers(scripted):
+    scripted.write(needing(100))
+    write_baseline(scripted, *everywhere(100), entry("test_gone", 7))
+    ran = scripted.run("-n1", "-k", "not bare", "--attnmem-update=prune")
+    assert "prune needs the whole suite: a test was left out" in ran.text

@@ -139,10 +139,7 @@ def test_entries_of_another_version_are_not_stale(upgraded):
 
 def test_a_file_of_an_earlier_version_is_compared_and_moved(suite):
     threads, version = torch.get_num_threads(), ".".join(torch.__version__.split(".")[:2])
-    suite.write("""
-import pytest
-import torch
-
+    suite.tests("""
 @pytest.mark.memory_budget
 def test_it(): torch.empty(100, dtype=torch.uint8)
 """)

@@ -108,18 +108,15 @@ def {name}(attempt):
 
 @pytest.mark.thorough
 def test_what_was_running_when_the_session_was_stopped_has_no_row(scripted):
-    scripted.write("""
+    ran = scripted.tests("""
 import time
-import pytest
-from scripted import memory
 
 @pytest.mark.memory_budget(100)
 @pytest.mark.parametrize("N", range(8))
 def test_it(N):
     memory.use(101)
     time.sleep(N % 2 * 0.2)
-""")
-    ran = scripted.run("-n2", "--maxfail=1")
+""").run("-n2", "--maxfail=1")
     assert "INTERNALERROR" not in ran.text
     assert 1 <= len(ran.rows) < 8
     assert {row["outcome"] for row in ran.rows} == {"over"}

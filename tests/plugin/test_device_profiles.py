@@ -18,9 +18,7 @@ HOOK = f"{PROFILE}\ndef pytest_attnmem_device_profiles():\n    return "
 @pytest.mark.parametrize("returned", ["[profile()]", "(profile() for _ in range(1))"])
 def test_a_device_of_ones_own_is_simulated_by_its_name(suite, returned):
     suite.write(HOOK + returned, "conftest.py")
-    suite.write("""
-import pytest, torch
-
+    ran = suite.tests("""
 @pytest.mark.memory_budget("4 KiB")
 def test_fits():
     torch.empty(1024)
@@ -32,8 +30,7 @@ def test_large():
 @pytest.mark.memory_budget("4 GiB")
 def test_too_large():
     torch.empty(2**30, dtype=torch.uint8)
-""")
-    ran = suite.run("--attnmem-backend=simulated:tiny-1")
+""").run("--attnmem-backend=simulated:tiny-1")
     assert ran.outcome("test_fits") == "within"
     assert ran.row("test_fits")["backend"] == "simulated:Tiny 1"
     assert ran.row("test_fits")["workspace_bytes"] == 2 << 25  # as on sm90
@@ -57,9 +54,7 @@ def test_profiles_of_several_plugins_are_known_together(suite):
     suite.write(HOOK + "[profile('Other')]", "other.py")
     suite.pytester.syspathinsert()
     suite.write(HOOK + "[profile()]", "conftest.py")
-    suite.write("""
-import pytest, torch
-
+    suite.tests("""
 @pytest.mark.memory_budget("4 KiB", backend="simulated:Other")
 def test_other(): torch.empty(1024)
 

@@ -1,4 +1,4 @@
-"""The traceback of a program's own error: its last line is the program's on every backend."""
+"""The traceback of an error: its last line is the program's on every backend."""
 
 import re
 import traceback
@@ -109,3 +109,67 @@ def test_an_error_outside_pytest():
     with pytest.raises(RuntimeError) as raised:
         pytest_attnmem.measure(program, backend="simulated")
     assert traceback.extract_tb(raised.value.__traceback__)[-1].name == "program"
+
+
+LINES = """
+import pytest
+import torch
+
+@pytest.mark.memory_budget("1 KiB")
+def test_marked(): torch.empty(1024)
+
+def test_checked(attnmem):
+    m = attnmem.measure(torch.empty, 1024)
+    attnmem.check(m, "1 KiB")
+
+def test_in_a_region(attnmem):
+    with attnmem.region("it", "1 KiB"):
+        torch.empty(1024)
+
+def test_of_the_user():
+    helper()
+
+def helper(): raise ValueError
+"""
+
+
+def test_the_line_of_a_failure_is_one_of_the_test(suite):
+    suite.write(LINES)
+    # Editors and annotations show it.
+    lines = suite.run("--tb=line").text.splitlines()
+    found = [re.search(r"test_suite\.py:(\d+): (?:\w+\.)?(\w+)", line) for line in lines]
+    assert [(int(one[1]), one[2]) for one in found if one] == [
+        (5, "BudgetExceeded"),
+        (10, "BudgetExceeded"),
+        (13, "BudgetExceeded"),
+        (19, "ValueError"),
+    ]
+
+
+HINT = (
+    "there is no CUDA device here; --attnmem-backend simulated:H100 shows the test one, and"
+    " measures its memory"
+)
+
+
+def test_a_measured_test_that_lacks_a_device_is_told_what_has_one(suite):
+    ran = suite.tests("""
+def _lazy_init():  # as torch.cuda's, which a session before may have replaced in this process
+    raise AssertionError("Torch not compiled with CUDA enabled")
+
+@pytest.fixture
+def model(): _lazy_init()
+
+@pytest.mark.memory_budget("1 KiB")
+def test_body(): _lazy_init()
+
+@pytest.mark.memory_budget("1 KiB")
+def test_fixture(model): pass
+
+@pytest.mark.memory_budget("1 KiB")
+def test_other(): raise AssertionError("Torch not compiled with CUDA enabled")
+
+def test_unmarked(): _lazy_init()
+""").run("-rN")
+    assert ran.report("test_body")[-1] == ran.report("ERROR at setup of test_fixture")[-1] == HINT
+    assert ran.text.count(HINT) == 2

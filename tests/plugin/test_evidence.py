@@ -53,9 +53,14 @@ def shapes(row):
     return [span.held.shape for span in timeline(row).spans]
 
 
-def test_each_row_says_where_its_test_is(suite):
+def test_who_was_alive_when_in_a_test_that_is_over_is_known_of_a_second_run(suite):
     suite.write(SUITE, "tests/test_attn.py")
     ran = suite.run()
+    over, region = ran.row("test_over"), ran.row("test_region_over", "scores")
+    assert shapes(over) == shapes(region) == [(2, 64, 64), (1, 2, 64, 64), (2, 64, 16)]
+    assert timeline(over).note == "the second run"
+    assert max(timeline(over).levels()) == over["peak_bytes"]
+    assert ran.row("test_within")["timeline"] is None
     lines = SUITE.splitlines()
     assert {row["nodeid"]: row["where"] for row in ran.rows} == {
         f"tests/test_attn.py::{name}": f"tests/test_attn.py:{lines.index(first) + 1}"
@@ -66,16 +71,6 @@ def test_each_row_says_where_its_test_is(suite):
             "test_measured": "def test_measured(attnmem):",
         }.items()
     }
-
-
-def test_who_was_alive_when_in_a_test_that_is_over_is_known_of_a_second_run(suite):
-    suite.write(SUITE)
-    ran = suite.run()
-    over, region = ran.row("test_over"), ran.row("test_region_over", "scores")
-    assert shapes(over) == shapes(region) == [(2, 64, 64), (1, 2, 64, 64), (2, 64, 16)]
-    assert timeline(over).note == "the second run"
-    assert max(timeline(over).levels()) == over["peak_bytes"]
-    assert ran.row("test_within")["timeline"] is None
 
 
 def test_explaining_all_runs_whatever_was_measured_once_more(suite):
@@ -93,10 +88,7 @@ def test_explaining_all_runs_whatever_was_measured_once_more(suite):
 
 
 def test_explaining_all_is_no_reason_to_fail_or_to_run_what_failed_again(suite):
-    suite.write("""
-import pytest
-import torch
-
+    ran = suite.tests("""
 ran = []
 
 @pytest.mark.memory_budget("1 KiB")
@@ -113,17 +105,10 @@ def test_fails():
 
 def test_counts():
     assert len(ran) == 2  # the run that explains leaves nothing
-""")
-    ran = suite.run("--attnmem-explain=all")
+""").run("--attnmem-explain=all")
     assert ran.outcomes == {"passed": 2, "failed": 1}
     assert ran.outcome("test_once") == "within"
     assert ran.row("test_once")["timeline"] is None
-
-
-def test_explaining_nothing_runs_nothing_again(suite):
-    suite.write(SUITE)
-    ran = suite.run("--attnmem-explain=off")
-    assert [row["timeline"] for row in ran.rows] == [None] * len(ran.rows)
 
 
 def test_a_simulated_run_knows_by_itself(suite):
@@ -174,24 +159,6 @@ def test_junit_has_the_rows_and_no_timelines(suite):
         )
         == without
     )
-
-
-def test_a_property_of_somebody_elses_of_the_same_name_stays_as_it_is(suite):
-    suite.write("""
-import pytest
-import torch
-
-@pytest.mark.memory_budget("1 KiB")
-def test_it(record_property):
-    record_property("attnmem", "[1, 2]")
-    record_property("attnmem", '{"timeline": 3}')
-    torch.ones(256)
-""")
-    ran = suite.run("--junitxml=junit.xml", "-ojunit_family=xunit1")
-    assert ran.outcomes == {"passed": 1}
-    text = suite.path.joinpath("junit.xml").read_text("utf-8")
-    assert 'value="[1, 2]"' in text
-    assert 'value="{&quot;timeline&quot;: 3}"' in text
 
 
 def test_artifacts_are_a_trace_for_each_row_that_is_over(suite):

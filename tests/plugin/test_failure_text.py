@@ -43,6 +43,17 @@ def test_it(qkv): attention(*qkv(2, 4, 64, 8))
     ran = attention.run()
     assert ran.report("test_it") == [VERDICT, f"  budget    {FORMULA}   test_suite.py:5", *HELD]
     assert ran.short("test_it") == f"FAILED: BudgetExceeded: {VERDICT}"
+    row = ran.row("test_it")
+    assert row["peak_bytes"] == PEAK
+    assert row["held"][1] == {
+        "bytes": 131072,
+        "shape": [2, 4, 64, 64],
+        "dtype": "float32",
+        "op": "softmax",
+        "where": "model.py:6",
+        "function": "attention",
+        "dims": ["B", "H", "N", "N"],
+    }
 
 
 def test_a_unittest(attention):
@@ -83,6 +94,7 @@ async def test_it(qkv): attention(*qkv(2, 4, 64, 8))
 
 def test_a_region_fails_where_it_is(attention):
     attention.write("""
+import pytest
 from model import attention
 
 def test_it(attnmem, qkv):
@@ -90,77 +102,45 @@ def test_it(attnmem, qkv):
     attention(q, k, v)
     with attnmem.region("second", "2*B*H*N*d*itemsize"):
         attention(q, k, v)
-""")
-    ran = attention.run()
-    lines = ran.report("test_it")
-    assert [line[8:] for line in lines if line.startswith("E ")] == [
-        f"pytest_attnmem.BudgetExceeded: second: {VERDICT}",
-        f"  budget    {FORMULA}   test_suite.py:7",
-        *HELD,
-    ]
-    assert lines[-1] == "test_suite.py:7: BudgetExceeded"
-    assert ran.short("test_it") == f"FAILED: pytest_attnmem.BudgetExceeded: second: {VERDICT}"
-
-
-def test_a_region_of_a_unittest_and_of_a_budgeted_test(attention):
-    attention.write("""
-import pytest
-from model import attention
 
 @pytest.mark.memory_budget("1 MiB")
-def test_it(attnmem, qkv):
+def test_budgeted(attnmem, qkv):
     q, k, v = qkv(2, 4, 64, 8)
     with attnmem.region("inner", "2*B*H*N*d*itemsize"):
         attention(q, k, v)
 """)
     ran = attention.run()
-    assert ran.short("test_it") == f"FAILED: pytest_attnmem.BudgetExceeded: inner: {VERDICT}"
-    assert ran.outcome("test_it") == "not enforced: the test failed: BudgetExceeded"
-    assert ran.outcome("test_it", "inner") == f"over: {VERDICT}"
-    assert [held["op"] for held in ran.row("test_it", "inner")["held"]] == ["bmm", "softmax", "bmm"]
-
-
-def test_the_rows_in_the_file_know_what_was_held(attention):
-    attention.write("""
-import pytest
-from model import attention
-
-@pytest.mark.memory_budget("2*B*H*N*d*itemsize")
-def test_it(qkv): attention(*qkv(2, 4, 64, 8))
-""")
-    row = attention.run().row("test_it")
-    assert row["peak_bytes"] == PEAK
-    assert row["held"][1] == {
-        "bytes": 131072,
-        "shape": [2, 4, 64, 64],
-        "dtype": "float32",
-        "op": "softmax",
-        "where": "model.py:6",
-        "function": "attention",
-        "dims": ["B", "H", "N", "N"],
-    }
+    lines = ran.report("test_it")
+    assert [line[8:] for line in lines if line.startswith("E ")] == [
+        f"pytest_attnmem.BudgetExceeded: second: {VERDICT}",
+        f"  budget    {FORMULA}   test_suite.py:8",
+        *HELD,
+    ]
+    assert lines[-1] == "test_suite.py:8: BudgetExceeded"
+    for test, name in (("test_it", "second"), ("test_budgeted", "inner")):
+        assert ran.short(test) == f"FAILED: pytest_attnmem.BudgetExceeded: {name}: {VERDICT}"
+    assert ran.outcome("test_budgeted") == "not enforced: the test failed: BudgetExceeded"
+    assert ran.outcome("test_budgeted", "inner") == f"over: {VERDICT}"
+    held = ran.row("test_budgeted", "inner")["held"]
+    assert [one["op"] for one in held] == ["bmm", "softmax", "bmm"]
 
 
 def test_scratch_inside_kernels_is_told_apart(suite):
-    suite.write("""
-import pytest
-import torch
-
+    ran = suite.tests("""
 @pytest.mark.memory_budget(0)
 def test_it(qkv):
     q, k, v = qkv(1, 1, 64, 8)
     q.sum()
-""")
-    ran = suite.run()
+""").run()
     held = ran.row("test_it")["peak_bytes"] - 4
     lines = ran.report("test_it")
     assert lines[2:4] == [
         "  held at the peak (1 tensor):",
-        "    4 B  [] float32  sum  test_suite.py:8  in test_it",
+        "    4 B  [] float32  sum  test_suite.py:7  in test_it",
     ]
     unseen = f"  and {held} B that the second run did not account for"
     told = [f"{unseen} (scratch inside kernels, most likely)"] if held else []
-    assert lines[4:] == [*told, "  attnmem explain temporaries"]
+    assert lines[4:] == [*told, "  attnmem explain parts"]
 
 
 def test_a_budget_of_a_failing_test_is_explained_below_its_own_traceback(attention):
@@ -179,10 +159,7 @@ def test_it(qkv):
 
 
 def test_a_body_that_cannot_run_twice_says_so_and_stays_over(suite):
-    suite.write("""
-import pytest
-import torch
-
+    ran = suite.tests("""
 runs = []
 
 @pytest.mark.memory_budget("1 KiB")
@@ -190,72 +167,48 @@ def test_it():
     torch.ones(4096)
     assert not runs, "the server is running"
     runs.append(1)
-""")
-    ran = suite.run()
+""").run()
     assert ran.outcome("test_it") == "over: peak 16.0 KiB exceeds budget 1.0 KiB (16.0x) on cpu"
     assert ran.report("test_it") == [
         "peak 16.0 KiB exceeds budget 1.0 KiB (16.0x) on cpu",
-        "  budget    1 KiB   test_suite.py:7",
+        "  budget    1 KiB   test_suite.py:6",
         "  held tensors are unknown: the second run raised AssertionError: the server is running"
         " assert not [1]",
         "  attnmem explain parts",
     ]
 
 
-@pytest.mark.parametrize(
-    ("raised", "shown"),
-    [
-        ("pytest.skip('no more')", "Skipped: no more"),
-        ("pytest.fail('no more')", "Failed: no more"),
-        ("pytest.xfail('no more')", "XFailed: no more"),
-    ],
-    ids=["skip", "fail", "xfail"],
-)
-def test_a_second_run_that_ends_otherwise_changes_no_outcome(suite, raised, shown):
-    suite.write(f"""
-import pytest
-import torch
-
-runs = []
+def test_a_second_run_that_ends_otherwise_changes_no_outcome(suite):
+    ran = suite.tests("""
+ENDS, refs = [pytest.skip, pytest.fail, pytest.xfail], {}
 
 @pytest.mark.memory_budget("1 KiB")
-def test_it():
+@pytest.mark.parametrize("end", ENDS, ids=["skip", "fail", "xfail"])
+def test_it(end):
     torch.ones(4096)
-    if runs: {raised}
-    runs.append(1)
-""")
-    ran = suite.run()
-    assert ran.outcomes == {"failed": 1}
-    assert ran.report("test_it")[-2] == (
-        f"  held tensors are unknown: the second run raised {shown}"
-    )
+    if end in refs: end("no more")
+    refs[end] = 1
 
-
-def test_a_region_that_the_second_run_does_not_reach_says_so(suite):
-    suite.write("""
-import torch
-
-runs = []
-
-def test_it(attnmem):
-    runs.append(1)
-    if len(runs) == 1:
-        with attnmem.region("first", "1 KiB"):
-            torch.ones(4096)
-""")
-    ran = suite.run()
-    assert ran.report("test_it")[-4] == (
+def test_region(attnmem):
+    if "region" not in refs:
+        refs["region"] = 1
+        with attnmem.region("first", "1 KiB"): torch.ones(4096)
+""").run()
+    assert ran.outcomes == {"failed": 4}
+    for end, shown in (("skip", "Skipped"), ("fail", "Failed"), ("xfail", "XFailed")):
+        assert ran.report(f"test_it[{end}]")[-2] == (
+            f"  held tensors are unknown: the second run raised {shown}: no more"
+        )
+    assert ran.report("test_region")[-4] == (
         "E             held tensors are unknown: the second run did not reach region 'first'"
     )
 
 
 def test_a_unittest_that_runs_twice_sets_up_and_tears_down_twice(suite):
-    suite.write("""
-import unittest
-import pytest
-import torch
+    ran = suite.tests("""
+import unittest, weakref
 
-steps = []
+steps, refs = [], []
 
 def log(step):
     steps.append(step)
@@ -267,61 +220,30 @@ class TestIt(unittest.TestCase):
     def tearDown(self): log("tear down")
 
     @pytest.mark.memory_budget("1 KiB")
-    def test_it(self): torch.ones(4096)
+    def test_it(self):
+        x = torch.ones(4096)
+        refs.append(weakref.ref(x))
 
-def test_steps(): assert steps == ["set up", "tear down"]
-""")
-    ran = suite.run()
-    assert (suite.path / "steps.txt").read_text().splitlines() == ["set up", "tear down"] * 3
-    assert ran.outcomes == {"failed": 1, "passed": 1}
-    assert ran.report("TestIt.test_it")[2:] == [
-        "  held at the peak (1 tensor):",
-        "    16.0 KiB  [4096] float32  ones  test_suite.py:18  in test_it",
-        "  attnmem explain temporaries",
-    ]
-
-
-def test_an_isolated_asyncio_unittest_can_run_twice(suite):
-    suite.write("""
-import unittest
-import pytest
-import torch
-
-class TestIt(unittest.IsolatedAsyncioTestCase):
+class TestAsync(unittest.IsolatedAsyncioTestCase):
     @pytest.mark.memory_budget("1 KiB")
     async def test_it(self): torch.ones(4096)
-""")
-    assert suite.run().report("TestIt.test_it")[2:] == [
-        "  held at the peak (1 tensor):",
-        "    16.0 KiB  [4096] float32  ones  test_suite.py:8  in test_it",
-        "  attnmem explain temporaries",
-    ]
 
-
-def test_nothing_of_the_test_is_kept_alive(suite):
-    suite.write("""
-import weakref
-import pytest
-import torch
-
-refs = []
-
-@pytest.mark.memory_budget("1 KiB")
-def test_over():
-    x = torch.ones(4096)
-    refs.append(weakref.ref(x))
-
-def test_after(): assert [ref() for ref in refs] == [None]
-""")
-    ran = suite.run()
-    assert ran.outcomes == {"failed": 1, "passed": 1}
+def test_after():
+    assert steps == ["set up", "tear down"]
+    assert [ref() for ref in refs] == [None]
+""").run()
+    assert (suite.path / "steps.txt").read_text().splitlines() == ["set up", "tear down"] * 3
+    assert ran.outcomes == {"failed": 2, "passed": 1}
+    for test, line in (("TestIt", 19), ("TestAsync", 24)):
+        assert ran.report(f"{test}.test_it")[2:] == [
+            "  held at the peak (1 tensor):",
+            f"    16.0 KiB  [4096] float32  ones  test_suite.py:{line}  in test_it",
+            "  attnmem explain parts",
+        ]
 
 
 def test_without_explanations_nothing_runs_twice(suite):
-    suite.write("""
-import pytest
-import torch
-
+    ran = suite.tests("""
 runs = []
 
 @pytest.mark.memory_budget("1 KiB")
@@ -335,12 +257,33 @@ def test_region(attnmem):
         torch.ones(4096)
 
 def test_runs(): assert len(runs) == 2
-""")
-    ran = suite.run("--attnmem-explain=off")
+""").run("--attnmem-explain=off")
     assert ran.outcomes == {"failed": 2, "passed": 1}
     assert ran.report("test_over") == [
         "peak 16.0 KiB exceeds budget 1.0 KiB (16.0x) on cpu",
-        "  budget    1 KiB   test_suite.py:7",
+        "  budget    1 KiB   test_suite.py:6",
         "  attnmem explain parts",
     ]
-    assert ran.row("test_over")["held"] == []
+    assert (ran.row("test_over")["held"], ran.row("test_over")["timeline"]) == ([], None)
+
+
+def test_the_tensors_are_those_of_a_run_that_finds_its_fixtures_as_the_first_run_did(suite):
+    ran = suite.tests("""
+class Cache:
+    def __init__(self):
+        self.k = torch.zeros(64, 64)
+
+    def append(self, k):
+        self.k = torch.cat([self.k, k])
+
+@pytest.fixture
+def cache():
+    return Cache()
+
+@pytest.mark.memory_budget("8 KiB")
+def test_step(cache):
+    cache.append(torch.zeros(1, 64))
+""").run("--attnmem-backend=cpu")
+    (row,) = ran.rows
+    assert [held["shape"] for held in row["held"]] == [[65, 64], [1, 64]]
+    assert row["peak_bytes"] == sum(held["bytes"] for held in row["held"])

@@ -121,9 +121,7 @@ def test_what_a_program_needs_over_a_formula_is_judged(suite, backend):
 
 
 def test_slips_fail_in_one_line_before_the_test_runs(suite):
-    suite.write("""
-import pytest
-
+    ran = suite.tests("""
 @pytest.mark.memory_budget("4*P + O(N)")
 @pytest.mark.parametrize("N", [64])
 def test_unknown(N): pass
@@ -141,8 +139,7 @@ def test_twice(N): pass
 
 def test_region(attnmem):
     with attnmem.region("part", "8*N + O(N)"): pass
-""")
-    ran = suite.run("-pno:randomly")
+""").run("-pno:randomly")
     lines = [line for line in ran.text.splitlines() if line.startswith("memory_budget: ")]
     assert [line.removeprefix("memory_budget: ").partition("   ")[0] for line in lines] == [
         f"symbol 'P' has no value (known: N=64, M=64, threads={torch.get_num_threads()}); pass P=…"
@@ -166,9 +163,7 @@ def test_region(attnmem):
 
 
 def test_a_formula_that_is_right_at_the_tests_own_sizes_only_passes_no_test(suite):
-    suite.write("""
-import pytest, torch
-
+    ran = suite.tests("""
 budget, sizes = pytest.mark.memory_budget, pytest.mark.parametrize("H, N", [(4, 64)])
 
 @sizes
@@ -189,8 +184,7 @@ def test_right(H, N):
     p = torch.ones(10**5)
     del p
     x, y = torch.ones(H, N, N), torch.ones(H, N)
-""")
-    ran = suite.run()
+""").run()
     assert {row["nodeid"].partition("::")[2]: row["outcome"] for row in ran.rows} == {
         "test_peak[4-64]": "over",
         "test_hidden[4-64]": "over",

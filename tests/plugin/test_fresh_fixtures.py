@@ -64,9 +64,7 @@ def test_the_fixtures_of_a_test_are_made_anew(suite):
 
 
 def test_a_test_whose_fixture_is_made_once_is_not_enforced(suite):
-    suite.write("""
-import pytest, torch
-
+    ran = suite.tests("""
 CUDA = "cu" "da "
 made = []
 
@@ -79,8 +77,7 @@ def once():
 @pytest.mark.memory_budget("1 MiB")
 def test_it(once):
     torch.ones(256).to(CUDA.strip())
-""")
-    ran = suite.run("--attnmem-backend=simulated")
+""").run("--attnmem-backend=simulated")
     assert ran.outcomes == {"failed": 1}
     assert ran.outcome("test_it") == (
         "not enforced: the test must run again, and its fixture 'once' cannot: AssertionError: it"
@@ -125,9 +122,7 @@ def test_bytes(capfdbinary):
 
 
 def test_a_body_that_names_the_device_runs_once(suite):
-    suite.write("""
-import pytest, torch
-
+    ran = suite.tests("""
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 runs = []
 
@@ -160,8 +155,7 @@ def test_of_another_branch():
     x = torch.ones(256) * 2
     if len(runs) > 100:
         x.cuda()
-""")
-    ran = suite.run("--attnmem-backend=simulated")
+""").run("--attnmem-backend=simulated")
     assert ran.outcomes == {"passed": 4, "failed": 1}
     assert [row["peak_bytes"] for row in ran.rows] == [1024, 1024, 1024, 1024, 0]
     assert ran.outcome("test_of_another_branch") == (

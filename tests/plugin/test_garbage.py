@@ -22,17 +22,22 @@ def _nothing_frozen():
 FREEZING = pytest.mark.usefixtures("_nothing_frozen")
 
 
-def test_automatic_collection_is_off_in_the_body_and_on_around_it(scripted):
-    scripted.write("""
+def test_automatic_collection_is_off_in_the_body_and_as_before_around_it(scripted):
+    scripted.tests("""
 import gc
-import pytest
-from scripted import memory
 
 @pytest.fixture
 def around():
     assert gc.isenabled()
     yield
     assert gc.isenabled()
+
+@pytest.fixture
+def off():
+    gc.disable()
+    yield
+    assert not gc.isenabled()
+    gc.enable()
 
 @pytest.mark.memory_budget(10)
 def test_marked(around):
@@ -45,65 +50,35 @@ def test_over(around): memory.use(11)
 @pytest.mark.memory_budget(10)
 def test_failing(around): raise ValueError
 
+@pytest.mark.memory_budget(10)
+def test_off(off): memory.use(10)
+
 def test_unmarked(): assert gc.isenabled()
 """)
-    assert scripted.run().outcomes == {"passed": 2, "failed": 2}
-
-
-def test_collection_that_was_off_stays_off(scripted):
-    scripted.write("""
-import gc
-import pytest
-from scripted import memory
-
-@pytest.fixture
-def off():
-    gc.disable()
-    yield
-    assert not gc.isenabled()
-    gc.enable()
-
-@pytest.mark.memory_budget(10)
-def test_marked(off): memory.use(10)
-""")
-    assert scripted.run().outcomes == {"passed": 1}
+    assert scripted.run().outcomes == {"passed": 3, "failed": 2}
 
 
 @FREEZING
-def test_what_is_frozen_is_thawed_at_the_end(scripted):
-    scripted.write("""
+@pytest.mark.parametrize(
+    "end", ["memory.use(10)", "pytest.exit('enough')", "raise KeyboardInterrupt"]
+)
+def test_what_is_frozen_is_thawed_at_the_end_also_of_a_session_cut_short(scripted, end):
+    ran = scripted.tests(f"""
 import gc
-import pytest
-from scripted import memory
 
 @pytest.mark.memory_budget(10)
 def test_marked():
     assert gc.get_freeze_count() > 0
-    memory.use(10)
-""")
-    assert scripted.run().outcomes == {"passed": 1}
-    assert gc.get_freeze_count() == 0
-
-
-@FREEZING
-@pytest.mark.parametrize("end", ["pytest.exit('enough')", "raise KeyboardInterrupt"])
-def test_what_is_frozen_is_thawed_when_the_session_is_cut_short(scripted, end):
-    scripted.write(f"""
-import pytest
-
-@pytest.mark.memory_budget(10)
-def test_marked(): {end}
-""")
-    scripted.run()
+    {end}
+""").run()
+    assert "failed" not in ran.outcomes
     assert gc.get_freeze_count() == 0
     assert gc.isenabled()
 
 
 def test_what_somebody_else_froze_stays_frozen(scripted):
-    scripted.write("""
+    scripted.tests("""
 import gc
-import pytest
-from scripted import memory
 
 @pytest.mark.memory_budget(10)
 def test_marked(): memory.use(10)
@@ -232,10 +207,8 @@ def test_it():
 
 @FREEZING
 def test_what_fixtures_and_results_held_is_gone_with_the_test(suite, run_forgetting):
-    suite.write("""
+    suite.tests("""
 import weakref
-import pytest
-import torch
 
 refs = []
 
@@ -283,10 +256,7 @@ def test_retained():
 
 
 def test_fifty_runs_of_one_test_need_the_same(suite):
-    suite.write("""
-import pytest
-import torch
-
+    ran = suite.tests("""
 @pytest.mark.memory_budget("2*N*N*itemsize", exact=True, itemsize=4)
 @pytest.mark.parametrize("run", range(50))
 @pytest.mark.parametrize("N", [64])
@@ -296,7 +266,95 @@ def test_it(N, run):
     del x
     y.sum()
     torch.ones(N, N)
-""")
-    ran = suite.run()
+""").run()
     assert ran.outcomes == {"passed": 50}
     assert {row["peak_bytes"] for row in ran.rows} == {2 * 64 * 64 * 4}
+
+
+def test_a_marker_that_a_fixture_adds_is_enforced_or_told_in_one_line(suite):
+    ran = suite.tests("""
+@pytest.fixture
+def budgeted(request, limit): request.node.add_marker(pytest.mark.memory_budget(limit))
+
+@pytest.mark.parametrize("limit", ["1 KiB"])
+def test_over(budgeted, limit): torch.empty(1024)
+
+@pytest.mark.parametrize("limit", ["1 KiB"])
+def test_within(budgeted, limit): torch.empty(16)
+
+@pytest.mark.parametrize("limit", ["1 KB"])
+def test_bad(budgeted, limit): pass
+
+@pytest.fixture
+def off():
+    torch.set_grad_enabled(False)
+    yield
+    torch.set_grad_enabled(True)
+
+@pytest.mark.memory_budget("1 KiB")
+def test_without_gradients(off): torch.empty(16)
+""").run()
+    assert ran.outcomes == {"failed": 2, "passed": 2}
+    over = ran.short("test_over[1 KiB]")
+    assert over.startswith("FAILED: BudgetExceeded: peak 4.0 KiB exceeds budget")
+    assert ran.outcome("test_within[1 KiB]") == "within"
+    bad = ran.short("test_bad[1 KB]")
+    assert bad.startswith("FAILED: Failed: memory_budget: cannot parse")
+
+
+def test_what_was_frozen_is_found_again_by_a_test_that_is_not_measured(suite):
+    unfreeze_all()  # or a session would leave the freezing to those who froze before it
+    suite.tests("""
+import gc, weakref
+
+class Node: pass
+HELD = [Node()]
+HELD[0].itself = HELD[0]
+
+@pytest.mark.memory_budget("1 KiB")
+def test_measured(): torch.empty(16)
+
+def test_plain():
+    dead = weakref.ref(HELD.pop())
+    gc.collect()
+    assert dead() is None
+""")
+    assert suite.run().outcomes == {"passed": 2}
+
+
+def test_regions_that_overlap_are_each_measured(suite):
+    ran = suite.tests("""
+import asyncio
+
+def test_it(attnmem):
+    async def part(name, first, then):
+        with attnmem.region(name):
+            await asyncio.sleep(first)
+            torch.empty(16)
+            await asyncio.sleep(then)
+
+    async def both(): await asyncio.gather(part("a", 0, 0.01), part("b", 0.005, 0.02))
+
+    asyncio.run(both())
+""").run()
+    assert ran.outcomes == {"passed": 1}
+    assert {row["region"] for row in ran.rows} == {"a", "b"}
+
+
+def test_a_generator_left_in_a_region_leaves_nothing_behind(suite):
+    suite.tests("""
+import gc
+
+KEPT = []
+
+@pytest.mark.memory_budget("1 MiB")
+def test_left(attnmem):
+    def parts():
+        with attnmem.region("part"):
+            yield torch.empty(16)
+    KEPT.append(parts())
+    next(KEPT[0])
+
+def test_next(): assert gc.isenabled()
+""")
+    assert suite.run().outcomes == {"passed": 2}

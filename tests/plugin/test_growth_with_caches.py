@@ -15,19 +15,6 @@ def kept(n):
 """
 
 
-def test_a_warm_up_runs_at_each_size_and_fills_its_caches(suite):
-    suite.write(
-        CACHES
-        + """
-@pytest.mark.memory_budget("O(N)", warmup=1)
-@pytest.mark.parametrize("N", [256])
-def test_it(N): one(N)[0] + torch.ones(N)
-"""
-    )
-    ran = suite.run("--attnmem-backend=cpu")
-    assert ran.outcome("test_it[256]") == "within"
-
-
 def test_what_a_cache_holds_counts_whoever_filled_it(suite):
     suite.write(
         CACHES
@@ -45,19 +32,20 @@ def test_over(N): one(N)[0] + torch.ones(N)
 @pytest.mark.memory_budget("O(N)")
 @pytest.mark.parametrize("N", [256])
 def test_kept(N): kept(N)[0] + torch.ones(N)
+
+@pytest.mark.memory_budget("O(N)", warmup=1)  # at each size
+@pytest.mark.parametrize("N", [256])
+def test_warm(N): one(N)[0] + torch.ones(N)
 """
     )
     for chosen in ((), ("-k", "not fills")):
         ran = suite.run("--attnmem-backend=cpu", *chosen)
-        assert [row["outcome"] for row in ran.rows] == ["within", "over", "over"]
+        assert [row["outcome"] for row in ran.rows] == ["within", "over", "over", "within"]
         assert ran.report("test_kept[256]")[0].startswith("peak grows as 4*N^2")
 
 
 def test_a_test_that_leaves_memory_at_each_run_is_over(suite):
-    suite.write("""
-import pytest
-import torch
-
+    ran = suite.tests("""
 STATES = []
 
 @pytest.fixture
@@ -78,37 +66,26 @@ def test_garbage(N):
     cycle.append(cycle)
 
 def test_others(): assert len(STATES) == 1
-""")
-    ran = suite.run("--attnmem-backend=cpu")
-    assert ran.outcomes == {"passed": 3, "failed": 1}
-    assert ran.outcome("test_of_its_own[256]") == ran.outcome("test_garbage[256]") == "within"
-    assert ran.report("test_leak[256]")[0].startswith(
-        "each run leaves +1.0 KiB: ones at test_suite.py:12"
-    )
 
-
-def test_a_test_that_needs_more_at_each_run_is_over(suite):
-    suite.write("""
-import pytest
-import torch
-
-STATES = []
+STACKED = []
 
 @pytest.mark.memory_budget("O(N)")
 @pytest.mark.parametrize("N", [64])
-def test_it(N):
-    STATES.append(torch.ones(N))
-    torch.stack([state.sum() for state in STATES])
-""")
-    ran = suite.run("--attnmem-backend=cpu")
-    assert ran.report("test_it[64]")[0].startswith("each run leaves +256 B: ones at")
+def test_more(N):
+    STACKED.append(torch.ones(N))
+    torch.stack([state.sum() for state in STACKED])
+""").run("--attnmem-backend=cpu")
+    assert ran.outcomes == {"passed": 3, "failed": 2}
+    assert ran.report("test_more[64]")[0].startswith("each run leaves +256 B: ones at")
+    assert ran.outcome("test_of_its_own[256]") == ran.outcome("test_garbage[256]") == "within"
+    assert ran.report("test_leak[256]")[0].startswith(
+        "each run leaves +1.0 KiB: ones at test_suite.py:11"
+    )
+    assert ran.report("test_leak[256]")[-1] == "  attnmem explain retained"
 
 
 def test_what_the_longest_run_so_far_keeps_counts_too(suite):
-    suite.write("""
-import pytest
-import torch
-
+    ran = suite.tests("""
 class Rows:
     mask = None
     def __call__(self, n):
@@ -138,8 +115,7 @@ def test_finds(N): SHARED(N)
 def test_kept(rows, N): rows(N)
 
 def test_after(): assert SHARED.mask.shape == (64, 64)
-""")
-    ran = suite.run("--attnmem-backend=cpu")
+""").run("--attnmem-backend=cpu")
     assert [row["outcome"] for row in ran.rows] == ["over", "within", "over", "over"]
     assert ran.outcomes == {"passed": 2, "failed": 3}
     for test in ("test_own[64]", "test_makes[64]", "test_finds[64]"):

@@ -18,10 +18,7 @@ def pytest_terminal_summary(terminalreporter):
 """,
         "conftest.py",
     )
-    scripted.write("""
-import pytest
-from scripted import memory
-
+    ran = scripted.tests("""
 @pytest.mark.memory_budget(10)
 def test_it(attnmem):
     with attnmem.region("measured"): memory.use(1)
@@ -33,8 +30,7 @@ def test_skipped(): pass
 
 @pytest.mark.memory_budget("64 MB")
 def test_bad(): pass
-""")
-    ran = scripted.run()
+""").run()
     assert [line for line in ran.result.outlines if line.startswith("row ")] == [
         "row ('test_it', 'measured', None)",
         "row ('test_it', 'over', 'over')",
@@ -44,48 +40,26 @@ def test_bad(): pass
     ]
 
 
-def test_a_plugin_may_register_a_backend_under_any_name(scripted):
+@pytest.mark.parametrize("name", ["mine", "cpu"])  # "cpu" stands in for ours
+def test_a_plugin_may_register_a_backend_under_any_name(scripted, name):
     scripted.write(
-        """
+        f"""
 from scripted import Scripted
 
 class Plugin:
     def pytest_attnmem_register_backends(self):
-        return {"mine": lambda argument: Scripted()}
+        return {{"{name}": lambda argument: Scripted()}}
 
 def pytest_configure(config): config.pluginmanager.register(Plugin())
 """,
         "conftest.py",
     )
-    scripted.ini["attnmem_backend"] = "mine"
-    scripted.write("""
-import pytest
-from scripted import memory
-
-@pytest.mark.memory_budget(10)
-def test_it(): memory.use(10)
-""")
-    assert scripted.run().outcome("test_it") == "within"
-
-
-def test_a_backend_of_ones_own_may_stand_in_for_ours(scripted):
-    scripted.write(
-        """
-from scripted import Scripted
-
-def pytest_attnmem_register_backends(): return {"cpu": lambda argument: Scripted()}
-""",
-        "conftest.py",
-    )
-    scripted.ini["attnmem_backend"] = "cpu"
-    scripted.write("""
-import pytest
-from scripted import memory
-
+    scripted.ini["attnmem_backend"] = name
+    ran = scripted.tests("""
 @pytest.mark.memory_budget(10, exact=True)
 def test_it(): memory.use(10)
-""")
-    assert scripted.run().outcome("test_it") == "within"
+""").run()
+    assert ran.outcome("test_it") == "within"
 
 
 @pytest.mark.parametrize("found", ["3", "'abc'", "{3: print}", "{'x': 3}"])

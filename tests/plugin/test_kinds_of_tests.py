@@ -1,121 +1,58 @@
 """Every kind of test is measured and judged in the same way."""
 
+from textwrap import indent
+
 import pytest
 
-PLAIN = """
-import pytest
-from scripted import memory
-
-@pytest.mark.memory_budget(100)
-def test_within(): memory.use(100)
-
-@pytest.mark.memory_budget(100)
-def test_over(): memory.use(101)
-
-def test_unmarked(): memory.use(10**9)
-"""
-
-CLASS = """
-import pytest
-from scripted import memory
-
-class TestAttention:
-    @pytest.mark.memory_budget(100)
-    def test_within(self): memory.use(100)
-
-    @pytest.mark.memory_budget(100)
-    def test_over(self): memory.use(101)
-
-    def test_unmarked(self): memory.use(10**9)
-"""
-
-UNITTEST = """
-import unittest
-import pytest
-from scripted import memory
-
-class TestAttention(unittest.TestCase):
-    @pytest.mark.memory_budget(100)
-    def test_within(self): memory.use(100)
-
-    @pytest.mark.memory_budget(100)
-    def test_over(self): memory.use(101)
-
-    def test_unmarked(self): memory.use(10**9)
-"""
-
-ISOLATED_ASYNC = """
-import unittest
-import pytest
-from scripted import memory
-
-class TestAttention(unittest.IsolatedAsyncioTestCase):
-    @pytest.mark.memory_budget(100)
-    async def test_within(self): memory.use(100)
-
-    @pytest.mark.memory_budget(100)
-    async def test_over(self): memory.use(101)
-
-    async def test_unmarked(self): memory.use(10**9)
-"""
-
-ASYNCIO = """
-import asyncio
-import pytest
-from scripted import memory
-
-pytestmark = pytest.mark.asyncio
-
-@pytest.mark.memory_budget(100)
-async def test_within():
-    await asyncio.sleep(0)
-    memory.use(100)
-
-@pytest.mark.memory_budget(100)
-async def test_over():
-    await asyncio.sleep(0)
-    memory.use(101)
-
-async def test_unmarked(): memory.use(10**9)
-"""
-
-ANYIO = """
-import anyio
-import pytest
-from scripted import memory
-
-pytestmark = pytest.mark.anyio
-
-@pytest.fixture
-def anyio_backend(): return "asyncio"
-
-@pytest.mark.memory_budget(100)
-async def test_within():
-    await anyio.sleep(0)
-    memory.use(100)
-
-@pytest.mark.memory_budget(100)
-async def test_over():
-    await anyio.sleep(0)
-    memory.use(101)
-
-async def test_unmarked(): memory.use(10**9)
-"""
-
+#: What stands above the tests, how one is defined, its argument, and how its body begins.
 KINDS = {
-    "functions": PLAIN,
-    "methods": CLASS,
-    "unittest": UNITTEST,
-    "isolated asyncio unittest": ISOLATED_ASYNC,
-    "pytest-asyncio": ASYNCIO,
-    "anyio": ANYIO,
+    "functions": ("", "def", "", ""),
+    "methods": ("class TestAttention:", "def", "self", ""),
+    "unittest": ("import unittest\nclass TestIt(unittest.TestCase):", "def", "self", ""),
+    "isolated asyncio unittest": (
+        "import unittest\nclass TestIt(unittest.IsolatedAsyncioTestCase):",
+        "async def",
+        "self",
+        "",
+    ),
+    "pytest-asyncio": (
+        "import asyncio\npytestmark = pytest.mark.asyncio",
+        "async def",
+        "",
+        "await asyncio.sleep(0); ",
+    ),
+    "pytest-asyncio with a fixture": (
+        "import asyncio, pytest_asyncio\npytestmark = pytest.mark.asyncio\nloops = []\n"
+        "@pytest_asyncio.fixture(autouse=True)\n"
+        "async def loop(): loops.append(asyncio.get_running_loop())",
+        "async def",
+        "",
+        "assert loops.pop() is asyncio.get_running_loop(); ",
+    ),
+    "anyio": (
+        "import anyio\npytestmark = pytest.mark.anyio\n"
+        "@pytest.fixture\ndef anyio_backend(): return 'asyncio'",
+        "async def",
+        "",
+        "await anyio.sleep(0); ",
+    ),
 }
+TESTS = """
+@pytest.mark.memory_budget(100)
+{define} test_within({argument}): {begin}memory.use(100)
+
+@pytest.mark.memory_budget(100)
+{define} test_over({argument}): {begin}memory.use(101)
+
+{define} test_unmarked({argument}): memory.use(10**9)
+"""
 
 
-@pytest.mark.parametrize("text", KINDS.values(), ids=KINDS)
-def test_each_kind_of_test_is_held_to_its_budget(scripted, text):
-    scripted.write(text)
-    ran = scripted.run(has_async=True)
+@pytest.mark.parametrize(("head", "define", "argument", "begin"), KINDS.values(), ids=KINDS)
+def test_each_kind_of_test_is_held_to_its_budget(scripted, head, define, argument, begin):
+    tests = TESTS.format(define=define, argument=argument, begin=begin)
+    tests = f"{head}\n{indent(tests, '    ' if argument else '')}"
+    ran = scripted.tests(tests).run(has_async=True)
     assert ran.outcomes == {"passed": 2, "failed": 1}
     outcomes = {row["nodeid"].split("::")[-1]: row["outcome"] for row in ran.rows}
     assert outcomes == {"test_within": "within", "test_over": "over"}
@@ -133,16 +70,12 @@ def test_each_kind_of_test_is_held_to_its_budget(scripted, text):
 
 
 def test_each_parameter_set_has_a_row_and_a_budget_of_its_own(scripted):
-    scripted.write("""
-import pytest
-from scripted import memory
-
+    ran = scripted.tests("""
 @pytest.mark.memory_budget("2*N")
 @pytest.mark.parametrize("N", [8, 16])
 @pytest.mark.parametrize("used", [16, 32])
 def test_scores(N, used): memory.use(used)
-""")
-    ran = scripted.run()
+""").run()
     assert {row["nodeid"]: (row["outcome"], row["limit_bytes"]) for row in ran.rows} == {
         "test_suite.py::test_scores[16-8]": ("within", 16),
         "test_suite.py::test_scores[16-16]": ("within", 32),
@@ -151,44 +84,21 @@ def test_scores(N, used): memory.use(used)
     }
 
 
-def test_a_parameter_set_can_have_a_marker_of_its_own(scripted):
-    scripted.write("""
-import pytest
-from scripted import memory
-
-@pytest.mark.parametrize(
-    "used", [8, pytest.param(16, marks=pytest.mark.memory_budget(15))]
-)
-def test_it(used): memory.use(used)
-""")
-    ran = scripted.run()
-    assert [(row["nodeid"], row["outcome"]) for row in ran.rows] == [
-        ("test_suite.py::test_it[16]", "over")
-    ]
-
-
 def test_a_parameter_that_a_fixture_makes_a_size_of_is_read_from_the_fixture(scripted):
-    scripted.write("""
-import pytest
-from scripted import memory
-
+    ran = scripted.tests("""
 @pytest.fixture
 def N(request): return {"short": 8, "long": 64}[request.param]
 
 @pytest.mark.memory_budget("2*N", exact=True)
 @pytest.mark.parametrize("N", ["short", "long"], indirect=True)
 def test_scores(N): memory.use(2 * N)
-""")
-    ran = scripted.run()
+""").run()
     assert [row["limit_bytes"] for row in ran.rows] == [128, 16]
     assert ran.outcomes == {"passed": 2}
 
 
 def test_what_fixtures_need_is_outside_the_window(scripted):
-    scripted.write("""
-import pytest
-from scripted import memory
-
+    scripted.tests("""
 @pytest.fixture
 def weights():
     memory.take(1000)
@@ -203,10 +113,7 @@ def test_it(weights): memory.use(10)
 
 
 def test_a_test_that_warms_up_runs_that_often_before_it_is_measured(scripted):
-    scripted.write("""
-import pytest
-from scripted import memory
-
+    ran = scripted.tests("""
 runs = []
 
 @pytest.mark.memory_budget(10, exact=True, warmup=2)
@@ -216,8 +123,7 @@ def test_it(attnmem):
         memory.use(10 if len(runs) == 3 else 1000)
 
 def test_it_ran_once_as_far_as_others_know(): assert len(runs) == 1
-""")
-    ran = scripted.run()
+""").run()
     assert ran.outcomes == {"passed": 2}
     assert ran.row("test_it", "part")["peak_bytes"] == 10
     assert len(ran.rows) == 2
@@ -225,45 +131,36 @@ def test_it_ran_once_as_far_as_others_know(): assert len(runs) == 1
 
 @pytest.mark.parametrize("base", ["TestCase", "IsolatedAsyncioTestCase"])
 def test_a_unittest_can_warm_up(scripted, base):
-    scripted.write(f"""
+    ran = scripted.tests(f"""
 import unittest
-import pytest
-from scripted import memory
 
 class TestIt(unittest.{base}):
     @pytest.mark.memory_budget(10, exact=True, warmup=1)
     {"async " if base.startswith("Iso") else ""}def test_it(self): memory.use(10)
-""")
-    ran = scripted.run()
+""").run()
     assert ran.outcomes == {"passed": 1}
     assert ran.outcome("TestIt::test_it") == "within"
 
 
 def test_a_warm_up_that_fails_is_the_failure(scripted):
-    scripted.write("""
-import pytest
-
+    ran = scripted.tests("""
 @pytest.mark.memory_budget(10, warmup=1)
 def test_it(): raise ValueError("no weights")
-""")
-    ran = scripted.run()
+""").run()
     assert ran.outcomes == {"failed": 1}
     assert ran.outcome("test_it") == "not enforced: the test failed: ValueError"
     assert ran.short("test_it") == "FAILED: ValueError: no weights"
 
 
 def test_a_test_that_only_uses_a_fixture_is_measured_where_it_asks_for_it(scripted):
-    scripted.write("""
-from scripted import memory
-
+    ran = scripted.tests("""
 def test_regions(attnmem):
     with attnmem.region("first", 10):
         memory.use(10)
     with attnmem.region("second") as second:
         memory.use(20)
     assert second.measurement.peak_bytes == 20
-""")
-    ran = scripted.run()
+""").run()
     assert [(row["region"], row["outcome"], row["peak_bytes"]) for row in ran.rows] == [
         ("first", "within", 10),
         ("second", None, 20),
@@ -298,12 +195,9 @@ def test_it(): memory.use(10)
 
 
 def test_a_body_that_raises_stop_iteration_fails_with_it(scripted):
-    scripted.write("""
-import pytest
-
+    ran = scripted.tests("""
 @pytest.mark.memory_budget(10)
 def test_it(): raise StopIteration
-""")
-    ran = scripted.run()
+""").run()
     assert ran.outcomes == {"failed": 1}
     assert ran.short("test_it") == "FAILED: StopIteration"

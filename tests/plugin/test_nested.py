@@ -6,10 +6,8 @@ import threading
 
 def test_a_session_inside_a_budgeted_test(scripted):
     scripted.ini["addopts"] = "-p pytester"
-    scripted.write("""
+    ran = scripted.tests("""
 import gc
-import pytest
-from scripted import memory
 
 INNER = '''
 import pytest
@@ -31,18 +29,14 @@ def test_outer(pytester):
 
 @pytest.mark.memory_budget(10)
 def test_next(): memory.use(10)
-""")
-    ran = scripted.run()
+""").run()
     assert ran.outcomes == {"passed": 2}
     assert [row["outcome"] for row in ran.rows] == ["within", "within"]
 
 
 def test_a_session_on_the_cpu_inside_a_window_on_the_cpu(suite):
     suite.ini["addopts"] = "-p pytester"
-    suite.write("""
-import pytest
-import torch
-
+    ran = suite.tests("""
 INNER = '''
 import pytest
 import torch
@@ -55,8 +49,7 @@ def test_it(): torch.ones(4096)
 def test_outer(pytester):
     pytester.makepyfile(INNER)
     pytester.runpytest("-pno:asyncio", "-pno:hypothesispytest").assert_outcomes(passed=1)
-""")
-    ran = suite.run()
+""").run()
     assert ran.outcomes == {"passed": 1}
     assert ran.row("test_outer")["peak_bytes"] >= 16384
 
@@ -65,10 +58,7 @@ def test_a_session_leaves_no_hooks_in_the_process(suite):
     from torch.autograd import profiler
 
     before = (threading.getprofile(), sys.getprofile(), profiler._enable_profiler)
-    suite.write("""
-import pytest
-import torch
-
+    suite.tests("""
 @pytest.mark.memory_budget("1 KiB")
 def test_over(attnmem):
     with attnmem.region("part", "1 B"):

@@ -167,19 +167,6 @@ BAD = {
         f"unknown backend 'gpu'; expected one of {', '.join(('auto', *BACKENDS))}; did"
         " you mean 'cuda'?",
     ),
-    "a size in other units": (
-        "default",
-        "64 MB",
-        "cannot parse size '64 MB': write '64 MiB' (1 MiB = 1024**2 bytes); MB is used for both"
-        " 10**6 and 2**20",
-    ),
-    "no formula": (
-        "default",
-        "B.real",
-        "cannot read formula \"B.real\" at column 2: found '.', expected an operator; a formula is"
-        " arithmetic over symbols: + - * / // ** ^ ( ) min max ceil log2, numbers and sizes like"
-        " 64 MiB",
-    ),
     "a file in no folder": (
         "json",
         "nowhere/a.json",
@@ -190,6 +177,12 @@ BAD = {
         "2 MB",
         "cannot read tolerance '2 MB'; write a fraction (0.05), a percentage ('5%'), a size"
         " ('1 MiB') or both ('2%+1MiB')",
+    ),
+    "a size in other units": (
+        "default",
+        "64 MB",
+        "cannot parse size '64 MB': write '64 MiB' (1 MiB = 1024**2 bytes); MB is used for both"
+        " 10**6 and 2**20",
     ),
     "a name that no file can have": ("json", "a" * 300, f"File name too long: '{'a' * 79}"),
     "a folder": ("json", ".", "{path} is a directory; name a file in it"),
@@ -247,46 +240,85 @@ def test_a_choice_that_is_none_is_refused_on_the_command_line(suite):
     assert "argument --attnmem-explain: invalid choice: 'always'" in ran.result.stderr.str()
 
 
-def test_a_choice_that_is_none_is_refused_in_the_ini_file(suite):
-    suite.ini["attnmem_explain"] = "always"
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("explain", "always", "'always' is not one of auto, all, off"),
+        ("report", "maybe", "expected true or false: invalid truth value 'maybe'"),
+    ],
+)
+def test_a_choice_that_is_none_is_refused_in_the_ini_file(suite, name, text, message):
+    suite.ini[f"attnmem_{name}"] = text
     ran = suite.run(json_file=None)
     assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
-    assert ran.result.errlines == [
-        "ERROR: attnmem_explain: 'always' is not one of auto, all, off",
-        "",
-    ]
+    assert ran.result.errlines == [f"ERROR: attnmem_{name}: {message}", ""]
 
 
-def test_a_flag_that_is_neither_true_nor_false_is_named(suite):
-    suite.ini["attnmem_report"] = "maybe"
-    ran = suite.run(json_file=None)
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ("strict", "strict=all fails what is not enforced"),
+        ("update", "what is not measured cannot be written"),
+    ],
+)
+def test_what_disable_contradicts(suite, option, why):
+    ran = suite.run(f"--attnmem-{option}=all", "--attnmem-disable", json_file=None)
     assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    named = "strict=all" if option == "strict" else option
     assert ran.result.errlines == [
-        "ERROR: attnmem_report: expected true or false: invalid truth value 'maybe'",
+        f"ERROR: attnmem: {named} and disable contradict each other; {why}",
         "",
     ]
 
 
-def test_strict_and_disable_contradict_each_other(suite):
-    ran = suite.run("--attnmem-strict=all", "--attnmem-disable", json_file=None)
-    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
-    assert ran.result.errlines == [
-        "ERROR: attnmem: strict=all and disable contradict each other; strict=all fails what is"
-        " not enforced",
-        "",
-    ]
-
-
-def test_a_file_in_the_ini_file_is_relative_to_the_rootdir(suite, monkeypatch):
+def test_a_file_is_relative_to_the_rootdir_or_to_the_working_directory(suite, monkeypatch):
     suite.write("def test_it(): pass", "sub/test_sub.py")
     suite.ini["attnmem_json"] = "a.json"
     monkeypatch.chdir(suite.path / "sub")
     suite.run(json_file=None)
     assert (suite.path / "a.json").is_file()
-
-
-def test_a_file_on_the_command_line_is_relative_to_the_working_directory(suite, monkeypatch):
-    suite.write("def test_it(): pass", "sub/test_sub.py")
-    monkeypatch.chdir(suite.path / "sub")
     suite.run("--attnmem-json=a.json", json_file=None)
     assert (suite.path / "sub" / "a.json").is_file()
+
+
+PATHS = [option for option in OPTIONS if option.kind in ("path", "directory")]
+
+
+@pytest.fixture
+def outside(suite, tmp_path_factory):
+    """A folder that has no ini file, nor has one above it that the suite's folder has."""
+    suite.write("def test_it(): pass")
+    return tmp_path_factory.mktemp("outside of it")
+
+
+def named(option, folder):
+    if option.kind == "directory":
+        return folder
+    path = folder / "a.file"
+    path.write_text('{"schema": 1, "entries": []}')
+    return path
+
+
+@pytest.mark.parametrize("option", PATHS, ids=lambda option: option.name)
+def test_a_path_that_moves_the_rootdir_is_refused(suite, outside, option):
+    path = named(option, outside)
+    ran = suite.run(option.flag, str(path), json_file=None)
+    assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
+    (line, *_) = ran.result.errlines
+    assert line.startswith(f"ERROR: {option.flag} {path}: pytest takes a path after a space for")
+    assert f"and no ini file, not with rootdir {suite.path} and pytest.ini of {suite.path}" in line
+    assert line.endswith(f"; write '{option.flag}={path}'")
+    assert suite.run(f"{option.flag}={path}", json_file=None).outcomes == {"passed": 1}
+
+
+def test_a_path_that_moves_nothing_may_follow_a_space(suite, outside, monkeypatch):
+    missing, inside = outside / "not-yet.json", suite.path / "rows.json"
+    inside.write_text("")
+    for given in (missing, inside, "x" * 300):
+        ran = suite.run("--attnmem-json", str(given), json_file=None)
+        assert "pytest takes a path" not in ran.result.stderr.str()
+    path = named(PATHS[0], outside)
+    ran = suite.run("--attnmem-json", str(path), f"--rootdir={suite.path}", "-c", "pytest.ini")
+    assert ran.outcomes == {"passed": 1}
+    monkeypatch.setenv("PYTEST_ADDOPTS", f"--attnmem-json {path}")
+    assert suite.run(json_file=None).result.ret == pytest.ExitCode.USAGE_ERROR

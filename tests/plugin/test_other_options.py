@@ -67,10 +67,8 @@ def test_the_debugger_opens_on_a_broken_budget(scripted):
 @pytest.mark.parametrize("warmup", [0, 1])
 def test_under_the_debugger_a_unittest_is_torn_down_as_often_as_it_is_set_up(scripted, warmup):
     scripted.write(DEBUGGER, "quiet.py")
-    scripted.write(f"""
+    ran = scripted.tests(f"""
 import unittest
-import pytest
-from scripted import memory
 
 def log(step):
     with open("steps.txt", "a") as file:  # no run takes it back
@@ -82,8 +80,7 @@ class TestIt(unittest.TestCase):
 
     @pytest.mark.memory_budget(100, warmup={warmup})
     def test_over(self): memory.use(101)
-""")
-    ran = scripted.run("--pdb", "--pdbcls=quiet:Quiet")
+""").run("--pdb", "--pdbcls=quiet:Quiet")
     assert ran.outcomes == {"failed": 1}
     steps = (scripted.path / "steps.txt").read_text().splitlines()
     assert steps == ["set up", "tear down"] * (2 + warmup)
@@ -92,16 +89,12 @@ class TestIt(unittest.TestCase):
 
 def test_a_breakpoint_in_a_body_opens_the_debugger(scripted):
     scripted.write(DEBUGGER, "quiet.py")
-    scripted.write("""
-import pytest
-from scripted import memory
-
+    ran = scripted.tests("""
 @pytest.mark.memory_budget(100)
 def test_it():
     breakpoint()
     memory.use(100)
-""")
-    ran = scripted.run("--pdbcls=quiet:Quiet")
+""").run("--pdbcls=quiet:Quiet")
     assert ran.outcomes == {"passed": 1}
     assert ran.text.count("the debugger is on") == 1
     assert ran.outcome("test_it") == "within"
@@ -140,42 +133,29 @@ def test_tests_can_be_selected_by_the_marker(scripted):
     assert scripted.run("-m", "not memory_budget").outcomes == {"passed": 1, "deselected": 2}
 
 
-def test_collecting_only_measures_nothing(scripted):
-    scripted.write(SUITE)
-    ran = scripted.run("--collect-only", "--attnmem-strict=all", "--attnmem-report")
-    assert ran.result.ret == pytest.ExitCode.OK
-    assert ran.rows == []
-
-
-@pytest.mark.parametrize("option", ["--setup-only", "--setup-plan"])
+@pytest.mark.parametrize("option", ["--collect-only", "--setup-only", "--setup-plan"])
 def test_plans_and_setups_run_no_body(scripted, option):
     scripted.write(SUITE)
-    ran = scripted.run(option)
+    ran = scripted.run(option, "--attnmem-report")
     assert ran.result.ret == pytest.ExitCode.OK
     assert "INTERNALERROR" not in ran.text
+    assert option != "--collect-only" or ran.rows == []
 
 
 def test_warnings_as_errors_find_nothing_to_complain_of(suite):
-    suite.write("""
-import pytest
-import torch
-
+    ran = suite.tests("""
 @pytest.mark.memory_budget("1 KiB")
 def test_over(qkv):
     q, k, v = qkv(1, 2, 32, 8, requires_grad=True)
     (q @ k.mT).softmax(-1).sum().backward()
-""")
-    ran = suite.run("-Werror")
+""").run("-Werror")
     assert ran.outcomes == {"failed": 1}
     assert ran.short("test_over").startswith("FAILED: BudgetExceeded: peak ")
 
 
 def test_the_thread_of_a_timeout_is_not_the_tests(suite):
     pytest.importorskip("pytest_timeout")
-    suite.write("""
-import pytest
-import torch
-
+    suite.tests("""
 @pytest.mark.timeout(60, method="thread", func_only=True)
 @pytest.mark.memory_budget("1 KiB", exact=True)
 def test_it(): torch.ones(256)

@@ -4,180 +4,148 @@ import pytest
 
 
 def test_an_expected_failure_may_be_a_broken_budget(scripted):
-    scripted.write("""
-import pytest
-from scripted import memory
-
-@pytest.mark.xfail(strict=True, reason="regression")
-@pytest.mark.memory_budget(100)
-def test_over(): memory.use(101)
-
-@pytest.mark.xfail(strict=True)
-@pytest.mark.memory_budget(100)
-def test_within(): memory.use(100)
-""")
-    ran = scripted.run()
-    assert ran.outcomes == {"xfailed": 1, "failed": 1}
-    assert ran.short("test_over") == "XFAIL: regression"
-    assert ran.report("test_within") == ["[XPASS(strict)] "]
-    assert ran.outcome("test_over") == "over: peak 101 B exceeds budget 100 B by 1 B on scripted"
-    assert ran.outcome("test_within") == "within"
-
-
-def test_a_unittest_may_be_expected_to_break_its_budget(scripted):
-    scripted.write("""
+    ran = scripted.tests("""
 import unittest
-import pytest
-from scripted import memory
+import pytest_attnmem
+xfail = pytest.mark.xfail
 
 @pytest.mark.memory_budget(100)
 class TestIt(unittest.TestCase):
-    @pytest.mark.xfail(strict=True, reason="regression")
+    @xfail(strict=True, reason="regression")
     def test_over(self): memory.use(101)
 
-    @pytest.mark.xfail(strict=True)
+    @xfail(strict=True)
     def test_within(self): memory.use(100)
 
     @unittest.expectedFailure
     def test_unexpected_success(self): memory.use(101)
-""")
-    ran = scripted.run()
-    assert ran.outcomes == {"xfailed": 1, "failed": 2}
-    assert ran.short("TestIt::test_over") == "XFAIL: regression"
-    assert ran.report("TestIt.test_within") == ["[XPASS(strict)] "]
-    assert ran.short("TestIt::test_unexpected_success") == "FAILED: Failed: Unexpected success"
-    assert "peak 101 B exceeds budget 100 B by 1 B on scripted" in ran.report(
-        "TestIt.test_unexpected_success"
-    )
 
-
-@pytest.mark.parametrize(
-    ("raised", "outcomes"),
-    [("pytest_attnmem.BudgetExceeded", {"xfailed": 1}), ("ValueError", {"failed": 1})],
-    ids=["the budget's", "another"],
-)
-def test_an_expected_failure_can_be_of_the_budget_alone(scripted, raised, outcomes):
-    scripted.write(f"""
-import pytest
-import pytest_attnmem
-from scripted import memory
-
-@pytest.mark.xfail(raises={raised}, strict=True)
+@xfail(strict=True, reason="regression")
 @pytest.mark.memory_budget(100)
 def test_over(): memory.use(101)
-""")
-    assert scripted.run().outcomes == outcomes
 
+@xfail(strict=True)
+@pytest.mark.memory_budget(100)
+def test_within(): memory.use(100)
 
-def test_a_budget_that_cannot_be_read_is_no_broken_budget(scripted):
-    scripted.write("""
-import pytest
-import pytest_attnmem
+@pytest.mark.parametrize("raised", [
+    pytest.param(0, marks=xfail(raises=pytest_attnmem.BudgetExceeded, strict=True)),
+    pytest.param(1, marks=xfail(raises=ValueError, strict=True)),
+])
+@pytest.mark.memory_budget(100)
+def test_of_a_kind(raised): memory.use(101)
 
-@pytest.mark.xfail(raises=pytest_attnmem.BudgetExceeded, strict=True)
+@xfail(raises=pytest_attnmem.BudgetExceeded, strict=True)
 @pytest.mark.memory_budget("64 MB")
-def test_setup(): pass
+def test_unreadable(): pass
 
-@pytest.mark.xfail(raises=pytest_attnmem.BudgetExceeded, strict=True)
+@xfail(raises=pytest_attnmem.BudgetExceeded, strict=True)
 @pytest.mark.memory_budget("N")
-def test_call(qkv): pass
-""")
-    assert scripted.run().outcomes == {"failed": 1, "errors": 1}
+def test_unknown(qkv): pass
+""").run()
+    assert ran.outcomes == {"xfailed": 3, "failed": 5, "errors": 1}
+    for test in ("test_over", "TestIt::test_over"):
+        assert ran.short(test) == "XFAIL: regression"
+    for test in ("test_within", "TestIt.test_within"):
+        assert ran.report(test) == ["[XPASS(strict)] "]
+    over = "peak 101 B exceeds budget 100 B by 1 B on scripted"
+    assert ran.outcome("test_over") == f"over: {over}"
+    assert ran.outcome("test_within") == "within"
+    assert ran.short("TestIt::test_unexpected_success") == "FAILED: Failed: Unexpected success"
+    assert over in ran.report("TestIt.test_unexpected_success")
+    assert ran.short("test_of_a_kind[1]").startswith("FAILED: ")
 
 
-SKIPS = {
-    "marker": ('@pytest.mark.skip(reason="no")', "pass", "no"),
-    "condition": ('@pytest.mark.skipif(True, reason="no")', "pass", "no"),
-    "fixture": ('@pytest.mark.usefixtures("unavailable")', "pass", "not here"),
-    "body": ("", 'pytest.skip("no")', "no"),
-    "body, over": ("", 'memory.use(101); pytest.skip("no")', "no"),
-    "importorskip": (
-        "",
-        'pytest.importorskip("attnmem_nowhere")',
-        "could not import 'attnmem_nowhere': No module named 'attnmem_nowhere'",
-    ),
-    "not run": ("@pytest.mark.xfail(run=False)", "memory.use(101)", "[NOTRUN]"),
-}
-
-
-@pytest.mark.parametrize(("decorator", "body", "reason"), SKIPS.values(), ids=SKIPS)
-def test_a_skipped_test_is_not_enforced_and_says_why(scripted, decorator, body, reason):
-    scripted.write(f"""
-import pytest
-from scripted import memory
+SKIPPED = """
+import unittest
 
 @pytest.fixture
 def unavailable(): pytest.skip("not here")
 
-{decorator}
-@pytest.mark.memory_budget(100)
-def test_it(): {body}
-""")
-    ran = scripted.run()
-    assert set(ran.outcomes) <= {"skipped", "xfailed"}
-    assert ran.outcome("test_it") == f"not enforced: skipped: {reason}"
+budget = pytest.mark.memory_budget(100)
+
+@pytest.mark.skip(reason="no")
+@budget
+def test_marker(): pass
+
+@pytest.mark.skipif(True, reason="no")
+@budget
+def test_condition(): pass
+
+@budget
+def test_fixture(unavailable): pass
+
+@budget
+def test_body(): pytest.skip("no")
+
+@budget
+def test_over(): memory.use(101); pytest.skip("no")
+
+@budget
+def test_import(): pytest.importorskip("attnmem_nowhere")
+
+@pytest.mark.xfail(run=False)
+@budget
+def test_not_run(): memory.use(101)
+
+@budget
+def test_gives_up():
+    memory.use(1)
+    pytest.xfail("one day")
+
+@budget
+class TestIt(unittest.TestCase):
+    @unittest.skip("no")
+    def test_decorator(self): pass
+    def test_body(self): self.skipTest("no")
+"""
+REASONS = {
+    **dict.fromkeys(("marker", "condition", "body", "over"), "skipped: no"),
+    "fixture": "skipped: not here",
+    "import": "skipped: could not import 'attnmem_nowhere': No module named 'attnmem_nowhere'",
+    "not_run": "skipped: [NOTRUN]",
+    "gives_up": "xfailed: one day",
+}
+
+
+def test_a_skipped_test_is_not_enforced_and_says_why(scripted):
+    ran = scripted.tests(SKIPPED).run()
+    assert ran.outcomes == {"skipped": 8, "xfailed": 2}
+    for test, reason in REASONS.items():
+        assert ran.outcome(f"test_{test}") == f"not enforced: {reason}"
+    for test in ("decorator", "body"):
+        assert ran.outcome(f"TestIt::test_{test}") == "not enforced: skipped: no"
     assert ran.line == (
-        "attnmem: 1 budget, 0 within, 0 over, 1 not enforced (--attnmem-report for the table)"
+        "attnmem: 10 budgets, 0 within, 0 over, 10 not enforced (--attnmem-report for the table)"
     )
 
 
-@pytest.mark.parametrize(
-    ("decorator", "body", "reason"),
-    [('@unittest.skip("no")', "pass", "no"), ("", 'self.skipTest("no")', "no")],
-    ids=["decorator", "body"],
-)
-def test_a_skipped_unittest_is_not_enforced_and_says_why(scripted, decorator, body, reason):
-    scripted.write(f"""
-import unittest
-import pytest
-
-class TestIt(unittest.TestCase):
-    {decorator}
-    @pytest.mark.memory_budget(100)
-    def test_it(self): {body}
-""")
-    ran = scripted.run()
-    assert ran.outcomes == {"skipped": 1}
-    assert ran.outcome("TestIt::test_it") == f"not enforced: skipped: {reason}"
-
-
-def test_a_body_that_gives_up_expecting_to_fail_is_not_enforced(scripted):
-    scripted.write("""
-import pytest
-from scripted import memory
-
-@pytest.mark.memory_budget(100)
-def test_it():
-    memory.use(1)
-    pytest.xfail("one day")
-""")
-    ran = scripted.run()
-    assert ran.outcomes == {"xfailed": 1}
-    assert ran.outcome("test_it") == "not enforced: xfailed: one day"
-
-
 def test_a_body_that_fails_was_not_measured_to_its_end(scripted):
-    scripted.write("""
-import pytest
-from scripted import memory
+    ran = scripted.tests("""
+budget = pytest.mark.memory_budget
 
-@pytest.mark.memory_budget(100)
+@budget(100)
 def test_peak():
     memory.use(1)
     raise ValueError("wrong weights")
 
-@pytest.mark.memory_budget(100, exact=True)
+@budget(100, exact=True)
 def test_exact():
     memory.use(1)
     raise ValueError("wrong weights")
 
-@pytest.mark.memory_budget(100, metric="retained")
+@budget(100, metric="retained")
 def test_retained():
     memory.take(101)
     raise ValueError("wrong weights")
-""")
-    ran = scripted.run()
-    assert ran.outcomes == {"failed": 3}
+
+@budget(100)
+def test_positive(): pass
+
+@budget(0)
+def test_zero(): pass
+""").run()
+    assert ran.outcomes == {"failed": 4, "passed": 1}
     for test, metric in (
         ("test_peak", "peak"),
         ("test_exact", "peak"),
@@ -186,6 +154,8 @@ def test_retained():
         assert ran.outcome(test, metric=metric) == "not enforced: the test failed: ValueError"
         assert ran.short(test) == "FAILED: ValueError: wrong weights"
     assert "Captured memory budget" not in ran.text
+    assert ran.outcome("test_positive") == "not enforced: nothing was allocated"
+    assert ran.outcome("test_zero") == "within"
 
 
 BODIES = {
@@ -197,17 +167,13 @@ BODIES = {
 
 @pytest.mark.parametrize("head", BODIES.values(), ids=BODIES)
 def test_a_body_that_fails_while_over_keeps_its_traceback_and_says_so(scripted, head):
-    scripted.write(f"""
-import pytest
-from scripted import memory
-
+    ran = scripted.tests(f"""
 pytestmark = pytest.mark.memory_budget(100)
 
 {head}
     memory.use(101)
     raise ValueError("wrong weights")
-""")
-    ran = scripted.run(has_async=True)
+""").run(has_async=True)
     assert ran.outcomes == {"failed": 1}
     (row,) = ran.rows
     assert row["outcome"] == "over"
@@ -223,20 +189,18 @@ pytestmark = pytest.mark.memory_budget(100)
 
 
 def test_running_out_of_memory_is_over_with_what_was_asked_for(scripted):
-    scripted.write("""
-import pytest
+    ran = scripted.tests("""
 from scripted import OutOfMemory, memory
 
 @pytest.mark.memory_budget(100)
 def test_it():
     memory.take(60)
     raise OutOfMemory("tried to allocate 1 EiB")
-""")
-    ran = scripted.run()
+""").run()
     assert ran.outcomes == {"failed": 1}
     assert ran.report("test_it") == [
         "out of memory on scripted: tried to allocate 1 EiB with 60 B held; budget 100 B",
-        "  budget    100 B   test_suite.py:5",
+        "  budget    100 B   test_suite.py:7",
         "  attnmem explain out-of-memory",
     ]
     assert ran.outcome("test_it") == (
@@ -295,41 +259,19 @@ def test_running_out_of_memory_lets_go_of_what_the_frames_held(suite):
 
 
 def test_running_out_of_memory_that_the_body_expects_is_the_bodys_business(suite):
-    suite.write("""
-import pytest
-import torch
-
+    ran = suite.tests("""
 @pytest.mark.memory_budget("64 KiB")
 def test_it():
     with pytest.raises(RuntimeError, match="can't allocate memory"):
         torch.empty(2**60, dtype=torch.uint8)
-""")
-    ran = suite.run("--attnmem-strict=off")
+""").run("--attnmem-strict=off")
     assert ran.outcomes == {"passed": 1}
     assert ran.outcome("test_it") == "not enforced: nothing was allocated"
 
 
-def test_a_body_that_allocates_nothing_is_not_enforced(scripted):
-    scripted.write("""
-import pytest
-
-@pytest.mark.memory_budget(100)
-def test_positive(): pass
-
-@pytest.mark.memory_budget(0)
-def test_zero(): pass
-""")
-    ran = scripted.run()
-    assert ran.outcomes == {"failed": 1, "passed": 1}
-    assert ran.outcome("test_positive") == "not enforced: nothing was allocated"
-    assert ran.outcome("test_zero") == "within"
-
-
 def test_a_thread_of_the_body_is_counted_on_the_cpu_and_its_tensor_named(suite):
-    suite.write("""
+    ran = suite.tests("""
 import threading
-import pytest
-import torch
 
 def work(): torch.ones(4096)
 
@@ -338,22 +280,18 @@ def test_one():
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-""")
-    ran = suite.run()
+""").run()
     assert ran.outcomes == {"failed": 1}
     assert "    16.0 KiB  [4096] float32  ones  test_suite.py:6  in work" in ran.text
 
 
 def test_an_interrupt_ends_the_session(scripted):
-    scripted.write("""
-import pytest
-
+    ran = scripted.tests("""
 @pytest.mark.memory_budget(100)
 def test_it(): raise KeyboardInterrupt
 
 def test_next(): pass
-""")
-    ran = scripted.run()
+""").run()
     assert ran.result.ret == pytest.ExitCode.INTERRUPTED
     assert ran.outcome("test_it") == "not enforced: the session was stopped: KeyboardInterrupt"
     assert "INTERNALERROR" not in ran.text
@@ -361,16 +299,12 @@ def test_next(): pass
 
 @pytest.mark.skipif(not hasattr(pytest, "Subtests"), reason="pytest 9 has subtests")
 def test_subtests_are_reported_and_the_test_is_measured_as_one(scripted):
-    scripted.write("""
-import pytest
-from scripted import memory
-
+    ran = scripted.tests("""
 @pytest.mark.memory_budget(100)
 def test_it(subtests):
     for used in (10, 20):
         with subtests.test(used=used):
             memory.use(used)
-""")
-    ran = scripted.run()
+""").run()
     assert ran.outcome("test_it") == "within"
     assert ran.row("test_it")["peak_bytes"] == 20

@@ -28,28 +28,6 @@ def test_region(attnmem):
 """
 
 
-def test_a_session_with_budgets_ends_with_one_line(scripted):
-    scripted.write(SUITE)
-    ran = scripted.run()
-    assert ran.line == (
-        "attnmem: 4 budgets, 2 within, 1 over, 1 not enforced (--attnmem-report for the table)"
-    )
-    assert "memory budgets" not in ran.text
-
-
-def test_one_budget_is_not_several(scripted):
-    scripted.write("""
-import pytest
-from scripted import memory
-
-@pytest.mark.memory_budget(10)
-def test_it(): memory.use(10)
-""")
-    assert scripted.run().line == (
-        "attnmem: 1 budget, 1 within, 0 over, 0 not enforced (--attnmem-report for the table)"
-    )
-
-
 def test_the_table_is_sorted_by_share_of_budget(scripted):
     scripted.write(SUITE)
     ran = scripted.run("--attnmem-report")
@@ -89,13 +67,6 @@ def test_the_table_is_sorted_by_share_of_budget(scripted):
         "not enforced  test_suite.py::test_nothing: nothing was allocated",
     ]
     assert ran.line == "attnmem: 4 budgets, 2 within, 1 over, 1 not enforced"
-
-
-def test_a_table_of_nothing_is_not_printed(scripted):
-    scripted.write("def test_it(): pass")
-    ran = scripted.run("--attnmem-report")
-    assert "memory budgets" not in ran.text
-    assert "attnmem:" not in ran.text
 
 
 def test_the_file_has_a_row_for_each_budget_and_region(scripted):
@@ -140,6 +111,7 @@ def test_the_file_has_a_row_for_each_budget_and_region(scripted):
         "workspace_bytes": 96,
         "allocations": 1,
         "held": [],
+        "explanation": [],
         "where": "test_suite.py:5",
         "timeline": None,
         "out_of_memory": "",
@@ -147,70 +119,51 @@ def test_the_file_has_a_row_for_each_budget_and_region(scripted):
     }
 
 
-def test_the_file_is_written_when_there_is_nothing_to_tell(suite):
+def test_the_file_is_written_when_there_is_nothing_to_tell_and_the_table_is_not(suite):
     suite.write("def test_it(): pass")
-    ran = suite.run()
+    ran = suite.run("--attnmem-report")
     assert ran.rows == []
-    assert ran.summary == {
-        "budgets": 0,
-        "within": 0,
-        "over": 0,
-        "not_enforced": 0,
-        "expected_failures": 0,
-        "measured": 0,
-        "session_peak_bytes": None,
-    }
+    counts = ("budgets", "within", "over", "not_enforced", "expected_failures", "measured")
+    assert ran.summary == {**dict.fromkeys(counts, 0), "session_peak_bytes": None}
+    assert "memory budgets" not in ran.text
+    assert "attnmem:" not in ran.text
 
 
-def test_a_file_that_cannot_be_written_fails_the_session_and_says_so(suite):
-    suite.write("""
-import os
-from pathlib import Path
-
-def test_it(): Path("out.json").mkdir()
-""")
-    ran = suite.run("--attnmem-json=out.json", json_file=None)
-    assert ran.outcomes == {"passed": 1}
-    assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
-    assert f"attnmem: cannot write {suite.path}/out.json: Is a directory" in ran.result.outlines
-    assert "INTERNALERROR" not in ran.text
-
-
-def test_an_interrupted_session_stays_one_where_a_file_cannot_be_written(suite):
-    suite.write("""
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_file_that_cannot_be_written_fails_the_session_and_says_so(suite, interrupted):
+    stop = "raise KeyboardInterrupt" if interrupted else ""
+    suite.write(f"""
 from pathlib import Path
 
 def test_it():
     Path("out.json").mkdir()
-    raise KeyboardInterrupt
+    {stop}
 """)
     ran = suite.run("--attnmem-json=out.json", json_file=None)
-    assert ran.result.ret == pytest.ExitCode.INTERRUPTED
+    ended = pytest.ExitCode.INTERRUPTED if interrupted else pytest.ExitCode.TESTS_FAILED
+    assert ran.result.ret == ended
     assert f"attnmem: cannot write {suite.path}/out.json: Is a directory" in ran.result.outlines
+    assert "INTERNALERROR" not in ran.text
 
 
 def test_a_property_of_the_same_name_is_somebody_elses(scripted):
-    scripted.write("""
-import pytest
-from scripted import memory
-
+    ran = scripted.tests("""
 @pytest.mark.memory_budget(10)
 def test_marked(record_property):
-    record_property("attnmem", "hello")
-    record_property("attnmem", 3)
+    for value in ("hello", 3, "[1, 2]", '{"timeline": 3}'): record_property("attnmem", value)
     memory.use(10)
 
 def test_unmarked(record_property): record_property("attnmem", {"nodeid": 1})
-""")
-    ran = scripted.run()
+""").run("--junitxml=junit.xml", "-ojunit_family=xunit1")
     assert ran.outcomes == {"passed": 2}
     assert [row["outcome"] for row in ran.rows] == ["within"]
+    text = scripted.path.joinpath("junit.xml").read_text("utf-8")
+    assert 'value="[1, 2]"' in text
+    assert 'value="{&quot;timeline&quot;: 3}"' in text
 
 
 def test_reasons_are_one_line_and_any_text(scripted):
-    scripted.write("""
-import pytest
-
+    ran = scripted.tests("""
 @pytest.fixture
 def broken(): pytest.fail("no\\n  driver")
 
@@ -223,8 +176,7 @@ def test_body(): pytest.skip("no\\n  driver")
 @pytest.mark.skip(reason="no\\udcff driver")
 @pytest.mark.memory_budget(10)
 def test_marked(): pass
-""")
-    ran = scripted.run("--attnmem-report", shown=())
+""").run("--attnmem-report", shown=())
     assert ran.outcome("test_setup") == "not enforced: setup failed: no driver"
     assert ran.outcome("test_body") == "not enforced: skipped: no driver"
     assert ran.outcome("test_marked") == "not enforced: skipped: no\udcff driver"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_attnmem.budgets.obstacle import Obstacle
+from pytest_attnmem.budgets.budget import Obstacle
 
 SUITE = """
 import unittest, pytest, torch

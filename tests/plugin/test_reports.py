@@ -109,6 +109,7 @@ def test_annotations_are_the_last_lines_and_the_summary_is_the_markdown(
     ]
     assert lines[place + 2].endswith(
         "::peak 101 B exceeds budget 100 B by 1 B on scripted"
+        "%0A  budget    100 B   test_suite.py:9"
         "%0A    101 B  [101] uint8  take  model.py:7  in forward"
     )
     assert summary.read_bytes() == scripted.path.joinpath("markdown").read_bytes()

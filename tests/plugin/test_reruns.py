@@ -90,9 +90,7 @@ def test_a_flaky_test_that_ends_within_satisfies_strict(scripted):
 
 
 def test_regions_of_each_attempt_have_the_same_names(scripted):
-    scripted.write("""
-from scripted import memory
-
+    ran = scripted.tests("""
 attempts = []
 
 def test_it(attnmem):
@@ -100,8 +98,7 @@ def test_it(attnmem):
     with attnmem.region("part", 10):
         memory.use(len(attempts))
     assert len(attempts) == 2
-""")
-    ran = scripted.run("--reruns=1", has_reruns=True)
+""").run("--reruns=1", has_reruns=True)
     assert ran.row("test_it", "part")["peak_bytes"] == 2
     assert len(ran.rows) == 1
 

@@ -13,71 +13,45 @@ runs = []
 """
 
 
+BODY = f"""{HEAD}
+def body():
+    torch.ones(4096)
+    runs.append(1)
+    if len(runs) > 1: ENDED
+
+@pytest.mark.memory_budget("1 KiB")
+def test_marker(): body()
+
+def test_check(attnmem): attnmem.check(attnmem.measure(body), "1 KiB")
+
+def test_after(): pass
+"""
+
+
 @pytest.mark.parametrize(
     ("ended", "shown"),
     [
         ("sys.exit(3)", "SystemExit: 3"),
         ("raise asyncio.CancelledError", "CancelledError"),
         ("raise GeneratorExit", "GeneratorExit"),
+        ("pytest.exit('enough', 0)", ""),
+        ("pytest.exit('enough', 3)", ""),
+        ("raise KeyboardInterrupt", ""),
     ],
 )
 @pytest.mark.parametrize("how", ["marker", "check"])
 def test_however_it_ends_the_verdict_stands(suite, how, ended, shown):
-    suite.write(f"""{HEAD}
-def body():
-    torch.ones(4096)
-    runs.append(1)
-    if len(runs) > 1: {ended}
-
-@pytest.mark.memory_budget("1 KiB")
-def test_marker(): body()
-
-def test_check(attnmem): attnmem.check(attnmem.measure(body), "1 KiB")
-
-def test_after(): pass
-""")
+    suite.write(BODY.replace("ENDED", ended))
     ran = suite.run("-k", f"{how} or after")
-    assert ran.outcomes == {"failed": 1, "passed": 1, "deselected": 1}
-    region = "check" if how == "check" else ""
-    assert ran.outcome(f"test_{how}", region) == (
-        "over: peak 16.0 KiB exceeds budget 1.0 KiB (16.0x) on cpu"
-    )
-    assert f"held tensors are unknown: the second run raised {shown}\n" in ran.text
-
-
-@pytest.mark.parametrize("how", ["marker", "check"])
-@pytest.mark.parametrize("code", [0, 3])
-def test_a_stop_in_it_stops_the_session_and_the_verdict_stands(suite, how, code):
-    suite.write(f"""{HEAD}
-def body():
-    torch.ones(4096)
-    runs.append(1)
-    if len(runs) > 1: pytest.exit("enough", {code})
-
-@pytest.mark.memory_budget("1 KiB")
-def test_marker(): body()
-
-def test_check(attnmem): attnmem.check(attnmem.measure(body), "1 KiB")
-
-def test_after(): pass
-""")
-    ran = suite.run("-k", f"{how} or after")
-    assert ran.outcomes.get("passed", 0) == 0
-    assert ran.result.ret == (code or pytest.ExitCode.TESTS_FAILED)
     assert ran.outcome(f"test_{how}", "check" if how == "check" else "") == (
         "over: peak 16.0 KiB exceeds budget 1.0 KiB (16.0x) on cpu"
     )
-
-
-def test_an_interrupt_is_one(suite):
-    suite.write(f"""{HEAD}
-@pytest.mark.memory_budget("1 KiB")
-def test_it():
-    torch.ones(4096)
-    runs.append(1)
-    if len(runs) > 1: raise KeyboardInterrupt
-""")
-    assert suite.run().result.ret == pytest.ExitCode.INTERRUPTED
+    if shown:
+        assert ran.outcomes == {"failed": 1, "passed": 1, "deselected": 1}
+        assert f"held tensors are unknown: the second run raised {shown}\n" in ran.text
+    else:  # the session is stopped
+        code = {"0": 1, "3": 3}.get(ended[-2:-1], pytest.ExitCode.INTERRUPTED)
+        assert (ran.outcomes.get("passed", 0), ran.result.ret) == (0, code)
 
 
 def test_a_unittest_that_fails_only_then_says_so(suite):
@@ -166,9 +140,8 @@ def test_it(attnmem, subtests):
 
 
 def test_logs_and_kept_streams_of_other_runs_are_in_no_report(suite):
-    suite.write("""
+    ran = suite.tests("""
 import logging, sys
-import pytest, torch
 
 stderr = sys.stderr  # as loguru keeps it
 
@@ -180,9 +153,57 @@ def test_it(N, caplog):
     print("printed")
     assert [record.message for record in caplog.records] == ["a log of the body"]
     torch.empty(N)
-""")
-    ran = suite.run("-rN")
+""").run("-rN")
     assert ran.outcome("test_it[512]").startswith("over: peak grows as 4*N")
     lines = ran.report("test_it[512]")
     for text in ("a log of the body", "to a stream of its own", "printed"):
         assert sum(text in line for line in lines) == 1
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _what_a_profiler_imports():
+    """It can be imported once only, and pytester forgets what was imported meanwhile."""
+    import torch._inductor.config  # noqa: F401
+
+
+PROFILERS = {
+    "torch.profiler": "torch.profiler.profile()",
+    "with memory": "torch.profiler.profile(profile_memory=True)",
+    "autograd": "torch.autograd.profiler.profile()",
+    "legacy": "torch.autograd.profiler_legacy.profile()",
+}
+
+
+@pytest.mark.parametrize("profiler", PROFILERS.values(), ids=PROFILERS)
+def test_a_profiler_of_the_tests_own_works_and_the_budget_is_not_enforced(suite, profiler):
+    ran = suite.tests(f"""
+@pytest.mark.memory_budget("1 KiB")
+def test_profiled():
+    torch.ones(16)
+    with {profiler} as profiler:
+        torch.ones(4096)
+    assert "aten::ones" in {{event.key for event in profiler.key_averages()}}
+
+@pytest.mark.memory_budget("1 KiB", exact=True)
+def test_next(): torch.ones(256)
+""").run("-Wignore::FutureWarning")
+    assert ran.outcomes == {"failed": 1, "passed": 1}  # the profiler has its events
+    assert ran.outcome("test_profiled") == (
+        "not enforced: the test started a profiler, which takes the place of ours"
+    )
+    assert ran.outcome("test_next") == "within"
+
+
+def test_a_profiler_that_runs_already_is_not_disturbed(suite):
+    ran = suite.tests("""
+@pytest.fixture
+def profiler():
+    with torch.profiler.profile() as profiler:
+        yield profiler
+    assert "aten::ones" in {event.key for event in profiler.key_averages()}
+
+@pytest.mark.memory_budget("1 KiB")
+def test_it(profiler): torch.ones(4096)
+""").run()
+    assert ran.outcomes == {"failed": 1}  # not in the teardown of the fixture
+    assert ran.outcome("test_it") == "not enforced: another profiler is running on this thread"

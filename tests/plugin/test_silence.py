@@ -64,12 +64,3 @@ def pytest_unconfigure(): print("modules:", *sys.modules)
     assert "pytest_attnmem.plugin" in added
     assert added.isdisjoint({"torch", "numpy", "tabulate"})
     assert len(added) <= 15, sorted(added)
-
-
-def test_without_garbage_collection_being_touched(suite):
-    suite.write("""
-import gc
-
-def test_it(): assert gc.isenabled()
-""")
-    assert suite.run(json_file=None).outcomes == {"passed": 1}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_attnmem.budgets.obstacle import Obstacle
+from pytest_attnmem.budgets.budget import Obstacle
 
 pytestmark = pytest.mark.usefixtures("simulation_imported")
 
@@ -60,30 +60,21 @@ def test_it():
 
 
 def test_a_test_for_cuda_is_simulated_where_the_session_is(suite):
-    suite.write(
-        """
-import pytest, torch
-
+    ran = suite.tests("""
 @pytest.mark.memory_budget({"sm75": 4000, "cuda": 1}, device="cuda")
 def test_it():
     torch.ones(1000, device="cuda")
-"""
-    )
-    ran = suite.run("--attnmem-backend=simulated:T4")
+""").run("--attnmem-backend=simulated:T4")
     assert ran.outcome("test_it") == "within"
 
 
 def test_the_option_works_in_an_ini_file_and_has_a_default_profile(suite):
     suite.ini["attnmem_backend"] = "simulated"
-    suite.write(
-        """
-import torch
-
+    suite.tests("""
 def test_it(attnmem):
     assert attnmem.computes
     assert attnmem.measure(torch.ones, 1000).backend == "simulated:A100-80GB"
-"""
-    )
+""")
     assert suite.run().outcomes == {"passed": 1}
 
 
@@ -133,10 +124,7 @@ def test_too_long(qkv):
 
 
 def test_a_body_reads_true_values_and_is_skipped_beyond_the_limit(suite):
-    suite.write(
-        """
-import pytest, torch
-
+    ran = suite.tests("""
 @pytest.mark.memory_budget("1 MiB", backend="simulated")
 def test_reads():
     x = torch.randn(4, 4, device="cuda")
@@ -146,9 +134,7 @@ def test_reads():
 @pytest.mark.memory_budget("1 MiB", backend="simulated")
 def test_wrong():
     assert torch.ones(4, device="cuda").sum() == 5
-"""
-    )
-    ran = suite.run()
+""").run()
     assert ran.outcomes == {"passed": 1, "failed": 1}
     assert ran.outcome("test_reads") == "within"
     assert "assert tensor(4., device='cuda:0') == 5" in ran.text
@@ -167,16 +153,11 @@ def test_wrong():
 
 
 def test_an_operator_without_a_model_is_not_enforced_and_fails(suite):
-    suite.write(
-        """
-import pytest, torch
-
+    ran = suite.tests("""
 @pytest.mark.memory_budget("1 GiB", backend="simulated")
 def test_exponential():
     torch.linalg.matrix_exp(torch.ones(8, 8, device="cuda"))
-"""
-    )
-    ran = suite.run()
+""").run()
     assert ran.outcome("test_exponential") == (
         "not enforced: no model of aten.linalg_matrix_exp.default; use backend='null' or 'cuda'"
     )
@@ -184,23 +165,16 @@ def test_exponential():
 
 
 def test_an_unknown_profile_lists_those_that_are_known(suite):
-    suite.write(
-        """
-import pytest
-
+    suite.tests("""
 @pytest.mark.memory_budget("1 GiB", backend="simulated:RTX 9000")
 def test_it(): pass
-"""
-    )
+""")
     (line,) = suite.run().report("ERROR at setup of test_it")
     assert line.startswith("memory_budget: unknown device 'RTX 9000'; expected one of GTX 1080, ")
 
 
 def test_warmups_and_fixtures_of_modules_are_simulated_too(suite):
-    suite.write(
-        """
-import pytest, torch
-
+    suite.tests("""
 @pytest.fixture(scope="module")
 def layer():
     return torch.nn.Linear(64, 64)
@@ -214,16 +188,12 @@ def test_layer(layer, again):
         layer(torch.ones(2 * 32, 64)[:0])
         layer(torch.empty(0, 64))
         del layer
-"""
-    )
+""")
     assert suite.run().outcomes == {"passed": 2}
 
 
 def test_regions_and_measurements_know_their_own(suite):
-    suite.write(
-        """
-import torch
-
+    ran = suite.tests("""
 def test_parts(attnmem):
     x = torch.ones(256, device=attnmem.device)
     with attnmem.region("double", "1 KiB", backend="simulated"):
@@ -231,18 +201,13 @@ def test_parts(attnmem):
     seen = attnmem.measure(lambda: torch.ones(1 << 40, device="cuda"), backend="simulated:B200")
     assert seen.out_of_memory == "needs 4.0 TiB more at test_suite.py:8"
     assert x.sum().item() == 256
-"""
-    )
-    ran = suite.run()
+""").run()
     assert ran.outcomes == {"passed": 1}
     assert ran.row("test_parts", "double")["peak_bytes"] == 1024
 
 
 def test_a_real_backend_measures_beside_it(suite):
-    suite.write(
-        """
-import torch
-
+    suite.tests("""
 def test_both(attnmem):
     def step():
         x = torch.ones(8, 64, requires_grad=True)
@@ -253,6 +218,5 @@ def test_both(attnmem):
     simulated = attnmem.measure(step, backend="simulated")
     assert real.retained_bytes == simulated.retained_bytes == 0
     assert real.peak_bytes == simulated.peak_bytes
-"""
-    )
+""")
     assert suite.run().outcomes == {"passed": 1}

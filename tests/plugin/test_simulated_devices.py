@@ -49,7 +49,7 @@ def test_forward(model, ids, time):
 
 HELD = 128 * 1024 * 4 + 128 * 64 * 4
 
-@budget({"cpu": HELD, "cuda": HELD - 128 * 8}, exact=True, metric="retained")
+@budget(HELD - 128 * 8, exact=True, metric="retained")
 def test_held(model, ids, request):
     with torch.no_grad():
         request.node.held = [model.embedding(ids[0]), model(ids[0])]
@@ -176,10 +176,7 @@ def test_each_tensor_is_where_the_program_puts_it(suite):
 
 
 def test_attnmem_device_is_the_device_of_the_tests_backend(suite):
-    suite.write(
-        """
-import pytest, torch
-
+    suite.tests("""
 @pytest.fixture
 def layer(attnmem):
     return torch.nn.Linear(8, 8, device=attnmem.device)
@@ -190,8 +187,7 @@ def test_it(layer, attnmem, request):
     assert (attnmem.device, type(attnmem.device)) == (device, str)
     with torch.no_grad():
         layer(torch.ones(4, 8, device=attnmem.device))
-"""
-    )
+""")
     for backend in ("cpu", "simulated"):
         assert suite.run(f"--attnmem-backend={backend}").outcomes == {"passed": 1}
 
@@ -211,10 +207,7 @@ def pytest_attnmem_device_profiles():
 """,
         "conftest.py",
     )
-    suite.write(
-        """
-import pytest, torch
-
+    suite.tests("""
 @pytest.mark.memory_budget("1 MiB")
 def test_it(request):
     assert request.config.pluginmanager.get_plugin("attnmem-simulated")
@@ -229,8 +222,7 @@ def test_another_device():
 @pytest.mark.memory_budget("1 MiB", backend="cuda")
 def test_a_real_device():
     pass
-"""
-    )
+""")
     import torch
 
     before = torch.cuda.is_available()
@@ -245,15 +237,10 @@ def test_a_real_device():
 
 
 def test_disabled_the_session_sees_no_device(suite):
-    suite.write(
-        """
-import torch
-
+    ran = suite.tests("""
 def test_it(request):
     assert request.config.pluginmanager.get_plugin("attnmem-simulated") is None
-"""
-    )
-    ran = suite.run("--attnmem-backend=simulated", "--attnmem-disable")
+""").run("--attnmem-backend=simulated", "--attnmem-disable")
     assert ran.outcomes == {"passed": 1}
 
 

@@ -374,7 +374,7 @@ def test_what_a_test_did_to_a_shared_fixture_stays_so(suite):
         "warm": (4_088, 0),
         "data[1]": (8_000, 4_000),
         "data[2]": (4_000, 0),
-        "on_host[1]": (16_416, 15_680),
+        "on_host[1]": (12_296, 11_560),
         "on_host[2]": (8_176, 0),
         "written[1]": (32, 0),
         "written[2]": (32, 0),
@@ -385,9 +385,7 @@ def test_what_a_test_did_to_a_shared_fixture_stays_so(suite):
 
 def test_what_a_program_puts_in_the_place_of_pytorch(suite):
     """It stays while the program wants it, and is gone for the next tests."""
-    suite.write("""
-import pytest, torch
-
+    ran = suite.tests("""
 CUDA = torch.cuda
 NAMES = [(CUDA, "is_available"), (CUDA, "synchronize"), (torch, "load"), (torch, "rand")]
 
@@ -419,17 +417,15 @@ def test_without_a_budget():
 def test_after():
     torch.cuda.synchronize()
     assert torch.cuda.is_available() and torch.rand(4, device="cuda").is_cuda
-""")
-    ran = suite.run("--attnmem-backend=simulated")
+""").run("--attnmem-backend=simulated")
     assert ran.outcomes == {"passed": 10}
     assert {row["outcome"] for row in ran.rows} == {"within"}
 
 
 def test_what_a_test_without_a_device_leaves_in_a_cache(suite):
     """The next tests find it on the host, with its values."""
-    suite.write("""
+    ran = suite.tests("""
 import functools
-import pytest, torch
 
 @functools.lru_cache
 def table(n):
@@ -464,8 +460,7 @@ def test_without_a_budget(model, optimizer):
     assert type(table(64)) is torch.Tensor and table(64)[3] == 3
     assert type(model.head.weight) is torch.nn.Parameter and model.head.weight.is_cpu
     assert step(model, optimizer) != 0
-""")
-    ran = suite.run("--attnmem-backend=simulated")
+""").run("--attnmem-backend=simulated")
     assert ran.outcomes == {"passed": 3}
     assert ran.row("test_on_the_host")["peak_bytes"] == 256
 
@@ -506,3 +501,29 @@ def test_transforms_take_tensors_of_the_host_from_outside(pytester):
     )
     done = pytester.runpytest("--attnmem-backend=simulated", "--attnmem-strict=all", "-Wignore")
     done.assert_outcomes(passed=4)
+
+
+def test_a_step_on_a_model_and_an_optimizer_of_the_module_leaves_nothing(suite):
+    """What a step frees of the host's tensors lowers the level, as on a device."""
+    ran = suite.tests("""
+@pytest.fixture(scope="module")
+def model():
+    return torch.nn.Linear(16, 16)
+
+@pytest.fixture(scope="module")
+def optimizer(model):
+    return torch.optim.Adam(model.parameters())
+
+@pytest.mark.memory_budget("O(N)")
+@pytest.mark.parametrize("N", [64])
+def test_step(model, optimizer, N):
+    optimizer.zero_grad()
+    model(torch.zeros(N, 16)).sum().backward()
+    optimizer.step()
+
+@pytest.mark.memory_budget("1 KiB")
+def test_other(model):
+    model(torch.zeros(4, 16))
+""").run("--attnmem-backend=simulated")
+    assert ran.outcomes == {"passed": 2}
+    assert sorted(row["peak_bytes"] for row in ran.rows) == [512, 9_224]

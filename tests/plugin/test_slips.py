@@ -3,48 +3,47 @@
 import pytest
 
 
-def test_a_region_that_was_never_entered_fails_its_test(suite):
-    suite.write("""
-def test_it(attnmem):
-    region = attnmem.region("forward", "1 KiB")
-""")
-    ran = suite.run()
-    assert ran.outcomes == {"failed": 1}
-    assert ran.short("test_it") == (
-        "FAILED: Failed: region 'forward' was never entered; use it in a 'with'"
-    )
-    assert ran.row("test_it", region="forward")["outcome"] == "not enforced"
+def test_slips_of_regions_and_calls(suite):
+    ran = suite.tests("""
+def test_never(attnmem): attnmem.region("forward", "1 KiB")
 
-
-def test_a_region_entered_twice_says_so(suite):
-    suite.write("""
-def test_it(attnmem):
+def test_twice(attnmem):
     region = attnmem.region("forward")
     with region: pass
     with region: pass
-""")
-    ran = suite.run()
-    assert "region 'forward' was entered before; make a region for each 'with'" in ran.text
 
+@pytest.mark.parametrize("name", ["64 MiB", None, "", " ", 3, ["a"], "a\\n::error::"], ids=range(7))
+def test_name(attnmem, name):
+    with attnmem.region(name): pass
 
-def test_a_size_in_the_place_of_a_regions_name(suite):
-    suite.write("""
-def test_it(attnmem):
-    with attnmem.region("64 MiB"): pass
-""")
-    assert "a region's name comes first: region('forward', '64 MiB')" in suite.run().text
+def test_measure(attnmem): attnmem.measure(torch.ones(3))
+def test_check(attnmem): attnmem.check(12, "1 KiB")
+""").run()
+    assert ran.outcomes == {"failed": 11}
+    assert ran.short("test_never") == (
+        "FAILED: Failed: region 'forward' was never entered; use it in a 'with'"
+    )
+    assert ran.row("test_never", region="forward")["outcome"] == "not enforced"
+    for text in (
+        "region 'forward' was entered before; make a region for each 'with'",
+        "a region's name comes first: region('forward', '64 MiB')",
+        *(
+            f"a region needs a name, one line of text; got {name}"
+            for name in ("None", "''", "' '", "3", "['a']", r"'a\n::error::'")
+        ),
+        "measure takes a function and its arguments, measure(fn, q, k, v); got a Tensor",
+        "check takes the Measurement that measure returned; got an int",
+    ):
+        assert text in ran.text
 
 
 def test_symbols_without_a_limit_do_not_hide_one(suite):
-    suite.write("""
-import pytest
-
+    ran = suite.tests("""
 @pytest.mark.memory_budget("B*N", B=1)
 class TestIt:
     @pytest.mark.memory_budget(N=4)
     def test_it(self): pass
-""")
-    ran = suite.run()
+""").run()
     assert ran.outcomes == {"errors": 1}
     assert ran.short("TestIt::test_it") == (
         "ERROR: Failed: memory_budget: N without a limit hides the limit 'B*N' of"
@@ -52,35 +51,12 @@ class TestIt:
     )
 
 
-def test_the_names_of_the_field_can_be_used_in_formulas(suite):
-    suite.write("""
-import pytest, torch
-
+def test_the_names_of_the_field_and_of_dtypes_can_be_used(suite):
+    ran = suite.tests("""
 @pytest.mark.memory_budget("heads*seq_len*4", exact=True)
 @pytest.mark.parametrize("seq_len", [64])
 @pytest.mark.parametrize("num_heads", [2])
 def test_it(num_heads, seq_len): torch.empty(num_heads, seq_len)
-""")
-    ran = suite.run()
-    assert ran.outcomes == {"passed": 1}
-    assert ran.row("test_it[2-64]")["limit_bytes"] == 512
-
-
-def test_what_a_function_returned_is_not_a_function(suite):
-    suite.write("""
-import torch
-
-def test_measure(attnmem): attnmem.measure(torch.ones(3))
-def test_check(attnmem): attnmem.check(12, "1 KiB")
-""")
-    text = suite.run().text
-    assert "measure takes a function and its arguments, measure(fn, q, k, v); got a Tensor" in text
-    assert "check takes the Measurement that measure returned; got an int" in text
-
-
-def test_inputs_take_the_name_of_a_dtype(suite):
-    suite.write("""
-import pytest, torch
 
 @pytest.mark.memory_budget("itemsize", exact=True)
 def test_short(qkv):
@@ -89,8 +65,9 @@ def test_short(qkv):
     q.sum()
 
 def test_integers(qkv): qkv(1, 1, 2, 2, dtype=torch.int8)
-""")
-    ran = suite.run()
+""").run()
+    assert ran.outcomes == {"passed": 2, "failed": 1}
+    assert ran.row("test_it[2-64]")["limit_bytes"] == 512
     assert ran.row("test_short")["limit_bytes"] == 2
     assert "qkv needs a floating dtype, such as torch.float16 or 'float16', got torch.int8" in (
         ran.text
@@ -101,9 +78,7 @@ def test_integers(qkv): qkv(1, 1, 2, 2, dtype=torch.int8)
     ("slip", "meant"), [("gpu", "cuda"), ("cudaa:1", "cuda:1"), ("CPU", "cpu")]
 )
 def test_a_slip_of_a_device_is_told(suite, slip, meant):
-    suite.write(f"""
-import pytest
-
+    suite.tests(f"""
 @pytest.mark.memory_budget("1 KiB", device={slip!r})
 def test_it(): pass
 """)
@@ -111,17 +86,3 @@ def test_it(): pass
         f"ERROR: Failed: memory_budget: unknown device {slip!r}; write 'cuda', 'cuda:1' or 'cpu';"
         f" did you mean {meant!r}?   test_suite.py:4"
     )
-
-
-def test_a_region_has_a_name(suite):
-    suite.write("""
-import pytest
-
-@pytest.mark.parametrize("name", [None, "", " ", 3, ["a"], "a\\n::error::"], ids=repr)
-def test_it(attnmem, name):
-    with attnmem.region(name): pass
-""")
-    ran = suite.run()
-    assert ran.outcomes == {"failed": 6}
-    for name in ("None", "''", "' '", "3", "['a']", r"'a\n::error::'"):
-        assert f"a region needs a name, one line of text; got {name}" in ran.text

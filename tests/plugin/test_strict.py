@@ -2,7 +2,7 @@
 
 import pytest
 
-from pytest_attnmem.budgets.obstacle import Obstacle
+from pytest_attnmem.budgets.budget import Obstacle
 
 SUITE = """
 import pytest
@@ -107,9 +107,7 @@ def test_the_flag_of_old_is_told_its_values(scripted, given, ini, message):
     scripted.ini["attnmem_strict"] = ini
     ran = scripted.run(*given)
     assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
-    assert ran.result.errlines[0] == (
-        f"ERROR: {message}; write off, marked or all (all is what the flag did)"
-    )
+    assert ran.result.errlines[0] == (f"ERROR: {message}; write off, marked or all")
 
 
 OWN_ENDINGS = """
@@ -176,20 +174,13 @@ def test_part(attnmem):
 
 
 def test_what_no_backend_was_named_for_is_no_failure(suite):
-    suite.write("""
-import pytest, torch
-
+    suite.tests("""
 @pytest.mark.memory_budget(10, metric="reserved")
 def test_it(): torch.ones(8)
 """)
     assert suite.run().outcomes == {"passed": 1}
     assert suite.run("--attnmem-backend=cpu").outcomes == {"failed": 1}
     assert suite.run("--attnmem-strict=all").outcomes == {"failed": 1}
-
-
-def test_the_default_limit_is_nobodys_own(scripted):
-    scripted.write("def test_it(): pass")
-    assert scripted.run("--attnmem-default=1 KiB").outcomes == {"passed": 1}
 
 
 @pytest.mark.parametrize(
@@ -200,14 +191,14 @@ def test_the_default_limit_is_nobodys_own(scripted):
     ],
 )
 def test_skipped_tests_fail_the_session_which_says_so(scripted, skips, line):
-    scripted.write(f"""
-import pytest
-from scripted import memory
-
-@pytest.mark.parametrize("n", range({skips}))
+    scripted.tests(f"""
 @pytest.mark.skip(reason="no driver")
+{"@pytest.mark.memory_budget(10)" * (skips - 1)}
+def test_skipped(): pass
+
+@pytest.mark.xfail(strict=True)
 @pytest.mark.memory_budget(10)
-def test_skipped(n): pass
+def test_expected(): raise ValueError("wrong")
 
 @pytest.mark.skip
 def test_unmarked(): pass
@@ -217,16 +208,15 @@ def test_within(): memory.use(10)
 """)
     assert scripted.run().result.ret == pytest.ExitCode.OK
     ran = scripted.run("--attnmem-strict=all")
-    assert ran.outcomes == {"passed": 1, "skipped": skips + 1}
+    assert ran.outcomes == {"passed": 1, "skipped": 2, "xfailed": 1}
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
     assert line in ran.result.outlines
+    silent = scripted.run("--attnmem-strict=all", "-pno:terminal", shown=())
+    assert silent.result.ret == pytest.ExitCode.TESTS_FAILED
 
 
 def test_tests_that_failed_anyway_are_not_counted_twice(scripted):
-    scripted.write("""
-import pytest
-from scripted import memory
-
+    ran = scripted.tests("""
 @pytest.fixture
 def broken(): raise ValueError
 
@@ -234,7 +224,7 @@ def broken(): raise ValueError
 def test_setup(broken): pass
 
 @pytest.mark.memory_budget(10)
-def test_call(): raise ValueError
+def test_call(): raise ValueError("wrong")
 
 @pytest.mark.memory_budget("64 MB")
 def test_bad(): pass
@@ -244,47 +234,106 @@ def test_elsewhere(): pass
 
 @pytest.mark.memory_budget(10)
 def test_nothing(): pass
-""")
-    ran = scripted.run("--attnmem-strict=all")
+""").run("--attnmem-strict=all")
     assert ran.outcomes == {"failed": 2, "errors": 3}
     assert len(ran.rows) == 5
     assert {row["outcome"] for row in ran.rows} == {"not enforced"}
+    assert ran.short("test_call") == "FAILED: ValueError: wrong"
+    assert "not enforced: " not in "\n".join(ran.report("test_call"))
     assert "(--attnmem-strict all)" not in ran.text
 
 
-def test_a_body_that_fails_is_not_failed_for_strictness_too(scripted):
-    scripted.write("""
+HEAD = """
+import unittest
+from contextlib import suppress
 import pytest
+from scripted import OutOfMemory, memory
 
-@pytest.mark.memory_budget(10)
-def test_it(): raise ValueError("wrong")
-""")
-    ran = scripted.run("--attnmem-strict=all")
-    assert ran.short("test_it") == "FAILED: ValueError: wrong"
-    assert "not enforced: " not in "\n".join(ran.report("test_it"))
-
-
-def test_a_test_that_is_expected_to_fail_and_does_otherwise_fails_the_session(scripted):
-    scripted.write("""
-import pytest
-
-@pytest.mark.xfail(strict=True)
-@pytest.mark.memory_budget(10)
-def test_it(): raise ValueError("wrong")
-""")
-    ran = scripted.run("--attnmem-strict=all")
-    assert ran.outcomes == {"xfailed": 1}
-    assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
-    assert "attnmem: 1 test was not enforced (--attnmem-strict all)" in ran.result.outlines
+def search(used):
+    with suppress(OutOfMemory): memory.refuse()
+    memory.use(used)
+"""
+OVER = (
+    "out of memory on scripted: an allocation was refused, and the error caught with 100 B held;"
+    " budget 100 B"
+)
 
 
-def test_without_a_terminal_the_session_fails_all_the_same(scripted):
-    scripted.write("""
-import pytest
+def test_what_was_held_is_judged(scripted):
+    scripted.write(
+        HEAD
+        + """
+@pytest.mark.memory_budget(100, oom="expected")
+class TestIt(unittest.TestCase):
+    def test_within(self): search(100)
+    def test_over(self): search(101)
+    def test_escaped(self): memory.refuse()
 
-@pytest.mark.skip
-@pytest.mark.memory_budget(10)
-def test_it(): pass
-""")
-    ran = scripted.run("--attnmem-strict=all", "-pno:terminal", shown=())
-    assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
+@pytest.mark.memory_budget(100, oom="expected")
+def test_raised():
+    with pytest.raises(OutOfMemory): memory.refuse()
+    memory.use(100)
+
+@pytest.mark.memory_budget(100, oom="expected")
+def test_another_error():
+    search(100)
+    raise ValueError
+
+@pytest.mark.memory_budget(100, oom="expected")
+def test_caused():
+    try: memory.refuse()
+    except OutOfMemory as error: raise ValueError from error
+"""
+    )
+    ran = scripted.run()
+    assert ran.outcomes == {"passed": 2, "failed": 4}
+    assert ran.outcome("TestIt::test_within") == ran.outcome("test_raised") == "within"
+    assert ran.row("test_raised")["out_of_memory"] == ""
+    peak = "over: peak 101 B exceeds budget 100 B by 1 B on scripted"
+    assert ran.outcome("TestIt::test_over") == peak
+    assert ran.outcome("test_another_error") == "not enforced: the test failed: ValueError"
+    for name in ("TestIt::test_escaped", "test_caused"):
+        escaped = "over: out of memory on scripted: tried to allocate 1.0 TiB; budget 100 B"
+        assert ran.outcome(name) == escaped
+
+
+def test_without_the_word_it_is_over_and_the_failure_names_the_word(scripted):
+    scripted.write(HEAD + "@pytest.mark.memory_budget(100)\ndef test_it(): search(100)")
+    ran = scripted.run()
+    assert ran.report("test_it") == [
+        OVER,
+        "  budget    100 B   test_suite.py:10",
+        "  the program caught the error: oom='expected' judges what it held, if it is meant to"
+        " recover",
+        "  attnmem explain out-of-memory",
+    ]
+
+
+@pytest.mark.parametrize("option", ["--attnmem-default=100 B", "--attnmem-update=all"])
+def test_a_test_without_a_marker_is_judged_by_what_it_held(scripted, option):
+    scripted.write(HEAD + "def test_it(): search(100)")
+    ran = scripted.run(option)
+    assert ran.outcomes == {"passed": 1}
+    assert ran.row("test_it")["peak_bytes"] == 100
+    assert ran.row("test_it")["out_of_memory"] == ""
+
+
+def test_regions_and_checks_take_the_word(scripted):
+    scripted.write(
+        HEAD
+        + """
+def test_within(attnmem):
+    with attnmem.region("search", 100, oom="expected"): search(100)
+    attnmem.check(attnmem.measure(search, 100), 100, oom="expected")
+
+def test_over(attnmem):
+    with attnmem.region("search", 100): search(100)
+
+def test_escaped(attnmem):
+    with attnmem.region("search", 100, oom="expected"): memory.refuse()
+"""
+    )
+    ran = scripted.run()
+    assert ran.outcomes == {"passed": 1, "failed": 2}
+    assert ran.short("test_over") == f"FAILED: pytest_attnmem.BudgetExceeded: search: {OVER}"
+    assert "tried to allocate 1.0 TiB" in ran.short("test_escaped")

@@ -72,10 +72,7 @@ def test_the_same_rows_as_without(scripted, options):
 
 @pytest.mark.thorough
 def test_the_file_says_where_the_tests_ran_and_the_traces_are_as_without(suite):
-    suite.write("""
-import pytest
-import torch
-
+    suite.tests("""
 @pytest.mark.memory_budget("1 KiB", exact=True)
 def test_within(): torch.ones(256)
 
@@ -95,10 +92,7 @@ def test_over(): torch.ones(256) * torch.ones(256)
 @pytest.mark.thorough
 def test_the_worst_attempt_counts_under_xdist_and_strict_is_kept(scripted):
     pytest.importorskip("pytest_rerunfailures")
-    scripted.write("""
-import pytest
-from scripted import memory
-
+    ran = scripted.tests("""
 attempts = []
 
 @pytest.mark.memory_budget(100)
@@ -112,8 +106,7 @@ def test_skipped(): pass
 
 @pytest.mark.memory_budget(100)
 def test_within(): memory.use(100)
-""")
-    ran = scripted.run("-n2", "--reruns=1", "--attnmem-strict=all", has_reruns=True)
+""").run("-n2", "--reruns=1", "--attnmem-strict=all", has_reruns=True)
     assert ran.outcomes == {"passed": 1, "failed": 1, "skipped": 1, "rerun": 1}
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
     assert [(row["nodeid"].partition("::")[2], row["outcome"]) for row in ran.rows] == [

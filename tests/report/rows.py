@@ -63,6 +63,7 @@ records = st.builds(
     where=texts,
     timeline=st.none() | timelines,
     growth=st.lists(growth, max_size=2).map(tuple),
+    explanation=st.lists(texts, max_size=2).map(tuple),
 )
 
 GROWN = {

@@ -28,7 +28,7 @@ def test_a_table_of_what_was_written() -> None:
     assert [row.split() for row in rows] == [
         ["added", "cpu", "-", "2.0", "KiB", "added"],
         ["gone", "cpu", "1.0", "KiB", "-", "taken", "out"],
-        ["more", "cpu", "4.0", "KiB", "6.0", "KiB", "+2,048", "B", "(+50.0%)"],
+        ["more", "cpu", "4.0", "KiB", "6.0", "KiB", "+2.0", "KiB", "(+50.0%)"],
     ]
 
 
@@ -53,7 +53,7 @@ def test_moved_entries_are_told_apart_from_added_ones() -> None:
     on = ("simulated:H100", "torch2.15")
     assert [row.split() for row in rows] == [
         ["added", *on, "-", "4.0", "KiB", "added"],
-        ["more", *on, "4.0", "KiB", "6.0", "KiB", "+2,048", "B", "(+50.0%)"],
+        ["more", *on, "4.0", "KiB", "6.0", "KiB", "+2.0", "KiB", "(+50.0%)"],
     ]
     assert changed({key("t", old): Entry(1)}, {key("t", now): Entry(1)}, "b.json", "all") == [
         "b.json (--attnmem-update all): 1 moved from torch 2.13 to 2.15"

@@ -24,7 +24,7 @@ def lines(*rows: Record) -> list[dict[str, str]]:
 
 def test_the_columns_are_the_fields_of_one_value_in_the_order_of_the_json() -> None:
     assert [part.name for part in fields(Record) if part.name not in COLUMNS] == [
-        *("held", "timeline", "growth"),
+        *("held", "timeline", "growth", "explanation"),
     ]
     (line,) = lines(ROW)
     assert tuple(line) == COLUMNS

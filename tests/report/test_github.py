@@ -59,6 +59,15 @@ def test_an_error_tells_the_largest_that_were_held() -> None:
     )
 
 
+def test_an_error_tells_what_grew_before_what_was_held() -> None:
+    held = (Held(8, (2, 8), "float32", "mm", "attn.py:3"),)
+    grew = "  grew      +1 B: one more uint8 [1], clone at attn.py:4"
+    (command,) = commands(replace(OVER, held=held, explanation=(grew,), baseline_bytes=1))
+    assert command.endswith(
+        f"on cuda:0%0A{grew}%0A  baseline  1 B%0A    8 B  [2, 8] float32  mm  attn.py:3"
+    )
+
+
 @pytest.mark.parametrize(
     ("root", "workspace", "where", "file"),
     [
@@ -94,7 +103,6 @@ def test_a_workspace_may_be_called_by_another_name(tmp_path: Path) -> None:
 def test_any_row_is_one_command_on_one_line(rows: list[Record]) -> None:
     for command in commands(*rows, GITHUB_WORKSPACE="/build"):
         match = re.fullmatch(r"::(error|warning) ([^\r\n]*?)::([^\r\n]*)", command)
-        assert match is not None
         for told in match[2].split(","):
             assert re.fullmatch(r"(file|line|title)=[^:,]*", told)
         assert not re.search("%(?!25|0D|0A|3A|2C)", command)

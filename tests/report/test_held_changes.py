@@ -9,7 +9,6 @@ from pytest_attnmem.report.held_changes import (
     HeldChange,
     held_changes,
     lines,
-    signed,
     term,
     to_dict,
 )
@@ -61,7 +60,3 @@ def test_a_change_is_a_term_in_the_symbols_that_are_proved(dims, count, expected
     assert term(change) == expected
     role = replace(held, role="parameter")
     assert term(HeldChange(role, 0, 1, 5)).endswith(" parameters")
-
-
-def test_a_change_of_bytes_has_its_sign():
-    assert [signed(nbytes) for nbytes in (14 << 20, -1536, 0)] == ["+14.0 MiB", "-1.5 KiB", "+0 B"]

@@ -1,7 +1,10 @@
 """The JSON file: its schema, reading it back, and refused files."""
 
+from __future__ import annotations
+
 import json
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -10,13 +13,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.errors import AttnMemError
+from pytest_attnmem.formulas.exact_arithmetic import MAX_BITS
 from pytest_attnmem.measurement.environment import describe
+from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.report.json import load, render
+from pytest_attnmem.report.json_types import checked, json_fields, json_type
 from pytest_attnmem.report.record import Record
 from pytest_attnmem.report.summary import summarise
 
 from .rows import GROWN, OVER, RECORDS, WHOLE, records
+
+WRITE = "write it with --attnmem-json"
 
 
 def written(tmp_path: Path, data: object) -> Path:
@@ -146,14 +155,17 @@ def test_a_file_that_lacks_a_part_is_refused(tmp_path: Path, name: str) -> None:
     path = written(tmp_path, data)
     with pytest.raises(AttnMemError) as error:
         load(path)
-    assert str(error.value) == f"cannot read {path}: it lacks '{name}'"
+    assert str(error.value) == f"cannot read {path}: it lacks '{name}'; {WRITE}"
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "Expecting value: line 1 column 1 (char 0)"),
-        ('{"schema": 1', "Expecting ',' delimiter: line 1 column 13 (char 12)"),
+        ("", f"it is not JSON: Expecting value: line 1 column 1 (char 0); {WRITE}"),
+        (
+            '{"schema": 1',
+            f"it is not JSON: Expecting ',' delimiter: line 1 column 13 (char 12); {WRITE}",
+        ),
         ("[]", "its schema is None, this version reads 1"),
         ("3", "its schema is None, this version reads 1"),
     ],
@@ -169,7 +181,9 @@ def test_what_is_no_file_of_ours_is_refused(tmp_path: Path, text: str, why: str)
 def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     path.write_bytes(b"\xff\xfe{}")
-    with pytest.raises(AttnMemError, match=r"^cannot read .*out\.json: 'utf-8' codec can't decode"):
+    with pytest.raises(
+        AttnMemError, match=r"^cannot read .*out\.json: it is not JSON: 'utf-8' codec"
+    ):
         load(path)
 
 
@@ -178,3 +192,63 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(AttnMemError) as error:
         load(path)
     assert str(error.value) == (f"cannot read {path}: No such file or directory")
+
+
+LARGEST = 2**MAX_BITS - 1
+HELD = Held(64, (2, 8), "float32", "mm", "attn.py:3")
+
+TYPES: list[tuple[Any, dict[str, Any], list[object], list[object]]] = [
+    (str, {"type": "string"}, ["", "\ud800"], [None, 3, b"a"]),
+    (bool, {"type": "boolean"}, [True, False], [0, "true", None]),
+    (int, {"type": "integer"}, [0, -3, LARGEST], [LARGEST + 1, 1.0, "1", None]),
+    (float, {"type": "number"}, [0.5, 3], [10**400, "1", None]),
+    (int | None, {"type": ["integer", "null"]}, [None, 3], ["", 1.5]),
+    (tuple[int, ...], {"type": "array", "items": {"type": "integer"}}, [(), (1,)], [[1], (1.5,)]),
+    (
+        Mapping[str, int],
+        {"type": "object", "additionalProperties": {"type": "integer"}},
+        [{}, {"N": 3}],
+        [{"N": None}, ["N"]],
+    ),
+    (Mapping[str, Any], {"type": "object", "additionalProperties": {}}, [{"N": []}], [3]),
+    (
+        Outcome | None,
+        {"enum": ["within", "over", "not enforced", None]},
+        [Outcome.OVER, None],
+        ["over"],
+    ),
+    (Held, {"$ref": "#/$defs/held"}, [HELD], [None, {}]),
+    (Held | None, {"anyOf": [{"$ref": "#/$defs/held"}, {"type": "null"}]}, [HELD, None], [{}]),
+]
+
+
+@pytest.mark.parametrize(("annotation", "schema", "right", "wrong"), TYPES, ids=lambda part: "")
+def test_an_annotation_states_the_check_and_the_schema(
+    annotation: Any, schema: dict[str, Any], right: list[object], wrong: list[object]
+) -> None:
+    made = json_type(annotation)
+    assert made.schema == schema
+    assert [value for value in right if not made.fits(value)] == []
+    assert [value for value in wrong if made.fits(value)] == []
+
+
+@dataclass
+class Point:
+    """A class with fields to check."""
+
+    size: int
+    name: str = ""
+
+
+def test_a_checked_object_is_returned() -> None:
+    point = Point(3, "a")
+    assert checked(point, json_fields(Point)) is point
+
+
+def test_the_message_names_the_field_its_value_and_its_type() -> None:
+    with pytest.raises(ValueError, match=r"^name=3 is not of type str$"):
+        checked(Point(3, 3), json_fields(Point))  # type: ignore[arg-type]
+
+
+def test_the_fields_are_in_the_order_of_the_class() -> None:
+    assert [field.name for field in json_fields(Point)] == ["size", "name"]

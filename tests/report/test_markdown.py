@@ -36,6 +36,7 @@ OVER = replace(
     outcome=Outcome.OVER,
     reason="peak 6.0 KiB exceeds budget 4.0 KiB (1.5x) on cpu",
     peak_bytes=6 * KIB,
+    explanation=("  budget    64*N   N=64   a.py:3", "  grows     as 96*N; the budget as N"),
     held=(
         Held(4 * KIB, (16, 64), "float32", "mm", "attn.py:3", "attention"),
         Held(2 * KIB, (8, 64), "float32", "softmax", "attn.py:4", "attention"),
@@ -65,7 +66,8 @@ def test_a_comment() -> None:
         "<details><summary><code>b.py::test_b</code>: <code>peak 6.0 KiB exceeds budget 4.0 KiB"
         " (1.5x) on cpu</code></summary>",
         "<pre>",
-        "  budget    64*N   B=1 N=64 M=64   a.py:3",
+        "  budget    64*N   N=64   a.py:3",
+        "  grows     as 96*N; the budget as N",
         "  held at the peak (2 tensors):",
         "    4.0 KiB  [16, 64] float32  mm       attn.py:3  in attention",
         "    2.0 KiB  [8, 64] float32   softmax  attn.py:4  in attention",
@@ -95,13 +97,18 @@ def test_a_session_that_measured_nothing_has_no_table() -> None:
     assert render(summarise([]), {}) == "No memory budget was held.\n"
 
 
-def test_a_contract_is_in_the_place_of_a_limit_and_what_was_found_is_folded() -> None:
-    growth = {"sizes": {"N": [1, 2, 4]}, "peaks": [4, 16, 64], "formula": "4*N^2"}
-    lines = shown(replace(OVER, budget="O(N*d)", limit_bytes=None, held=(), growth=(growth,)))
+def test_a_contract_is_in_the_place_of_a_limit() -> None:
+    lines = shown(replace(OVER, budget="O(N*d)", limit_bytes=None))
     assert "| `O(N*d)` | 6.0 KiB |  | **over** |" in lines[4]
-    assert lines[lines.index("<pre>") :][1:3] == [
-        "  budget    O(N*d)   B=1 N=64 M=64   a.py:3",
-        "  grows     as 4*N^2",
+
+
+def test_what_grew_over_a_baseline_is_folded_with_the_baseline() -> None:
+    grew = "  grew      +3.0 KiB: one more float32 [12, 64], clone at attn.py:3"
+    lines = shown(replace(OVER, budget="", explanation=(grew,), baseline_bytes=3 * KIB))
+    assert lines[lines.index("<pre>") + 1 :][:3] == [
+        grew,
+        "  baseline  3.0 KiB",
+        "  held at the peak (2 tensors):",
     ]
 
 
@@ -110,7 +117,7 @@ def test_the_change_from_a_baseline_is_a_column_only_where_there_is_one() -> Non
     lines = shown(WITHIN, replace(OVER, baseline_bytes=4 * KIB))
     assert lines[2].endswith("| used % | Δ baseline | outcome |")
     assert lines[3] == "|---|---|---|--:|--:|--:|--:|---|"
-    assert lines[4].endswith("| 150.0 | +2,048 B | **over** |")
+    assert lines[4].endswith("| 150.0 | +2.0 KiB | **over** |")
     assert lines[5].endswith("| 75.0 |  | within |")
 
 
@@ -185,9 +192,11 @@ def test_what_a_name_says_is_read_and_never_obeyed(name: str, reason: str) -> No
 
 def test_what_is_folded_is_escaped() -> None:
     mean = "</pre></details><script>@you"
-    text = "\n".join(shown(replace(OVER, nodeid=mean, reason=mean, budget=mean, where=mean)))
+    text = "\n".join(
+        shown(replace(OVER, nodeid=mean, reason=mean, budget=mean, explanation=(mean,)))
+    )
     folded = text[text.index("<details>") :]
-    assert folded.count(html.escape(mean)) == 4
+    assert folded.count(html.escape(mean)) == 3
     assert "<script>" not in folded
 
 

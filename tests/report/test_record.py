@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_attnmem.budgets.budget import Budget
-from pytest_attnmem.budgets.obstacle import Obstacle
+from pytest_attnmem.budgets.budget import Budget, Obstacle
 from pytest_attnmem.budgets.verdict import Outcome, judge, not_enforced
 from pytest_attnmem.errors import AttnMemError
 from pytest_attnmem.measurement.held import Held
@@ -65,6 +64,7 @@ def test_the_fields_of_the_json() -> None:
             "out_of_memory",
             "expected",
             "growth",
+            "explanation",
         ),
     ]
     assert data["timeline"] is None

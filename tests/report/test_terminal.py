@@ -8,8 +8,14 @@ import pytest
 from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.report.record import Record
 from pytest_attnmem.report.summary import summarise
-from pytest_attnmem.report.terminal import colour_of, render_line, render_notes, render_reasons
-from pytest_attnmem.report.terminal_table import render_table
+from pytest_attnmem.report.terminal import (
+    colour_of,
+    render_line,
+    render_notes,
+    render_reasons,
+    render_table,
+    with_equal_ranks_together,
+)
 
 WITHIN, OVER, NOT_ENFORCED = Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED
 KIB = 1024
@@ -193,13 +199,13 @@ def test_each_size_has_its_own_unit_and_two_that_differ_never_read_alike() -> No
 
 def test_the_change_since_another_torch_names_it() -> None:
     row = replace(ROW, baseline_bytes=5 * KIB, baseline_torch="2.13", baseline_state="other torch")
-    assert "-2,048 B (torch 2.13)  within" in table(row)[2]
+    assert "-2.0 KiB (torch 2.13)  within" in table(row)[2]
 
 
 @pytest.mark.parametrize(
-    ("baseline", "shown"), [(3 * KIB, "+0 B"), (0, "+3,072 B"), (5 * KIB, "-2,048 B")]
+    ("baseline", "shown"), [(3 * KIB, "+0 B"), (0, "+3.0 KiB"), (5 * KIB, "-2.0 KiB")]
 )
-def test_the_change_from_the_baseline_is_exact(baseline: int, shown: str) -> None:
+def test_the_change_from_the_baseline_has_its_sign(baseline: int, shown: str) -> None:
     assert f"  {shown}  within" in table(replace(ROW, baseline_bytes=baseline))[-1]
 
 
@@ -240,3 +246,35 @@ def test_as_many_reasons_as_most_rows_have(counts: list[int], shown: int, last: 
     lines = render_reasons(summarise(rows))
     assert sum(": reason" in line for line in lines) == shown
     assert lines[-1] == last
+
+
+def row(rank, peak=8, name="test_step[rank{}]", **more):
+    given = {"outcome": Outcome.WITHIN, "peak_bytes": peak, "limit_bytes": 9, "duration_s": rank}
+    return Record(name.format(rank), shape={"W": 16, "rank": rank}, **{**given, **more})
+
+
+def names(rows):
+    return [one.nodeid for one in with_equal_ranks_together(summarise(rows)).records]
+
+
+def test_ranks_that_differ_in_no_number_share_a_row():
+    assert names(row(rank) for rank in range(12)) == ["test_step[rank0..11]"]
+    assert names(row(rank, name="test[a-rank{}-512]") for rank in (0, 1, 3, 10, 11)) == [
+        "test[a-rank0..1,3,10..11-512]"
+    ]
+    (one,) = with_equal_ranks_together(summarise([row(0), row(1)])).records
+    assert (one.shape, one.peak_bytes) == ({"W": 16}, 8)
+
+
+def test_a_rank_with_another_number_has_its_own_row():
+    assert names([row(0), row(1, 7), row(2)]) == ["test_step[rank0,2]", "test_step[rank1]"]
+    assert names([row(0), row(1, reason="read")]) == ["test_step[rank0]", "test_step[rank1]"]
+    assert names([row(0), replace(row(1), metric="retained")]) == [
+        "test_step[rank0]",
+        "test_step[rank1]",
+    ]
+
+
+def test_other_tests_keep_their_rows():
+    others = ["test_a", "test_b[x]", "test_lora[low-rank16]", "test_lora[low-rank8]"]
+    assert names(map(Record, others)) == others

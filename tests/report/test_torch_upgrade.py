@@ -8,8 +8,15 @@ from pytest_attnmem.budgets.tolerance import NONE
 from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.report.record import Record
-from pytest_attnmem.report.session_diff import Change, ChangeKind, differences
-from pytest_attnmem.report.torch_upgrade import Upgrade, Workspace, by_operator, upgrade
+from pytest_attnmem.report.session_diff import (
+    Change,
+    ChangeKind,
+    Upgrade,
+    Workspace,
+    by_operator,
+    differences,
+    upgrade,
+)
 
 ROW = Record("a.py::test", outcome=Outcome.WITHIN, backend="cpu", device="cpu", peak_bytes=100)
 
@@ -53,7 +60,6 @@ def test_workspaces_are_counted_by_place_and_size() -> None:
         (row("d", 8), row("d", 8)),
         (row("e", 64), replace(row("e", 0), outcome=Outcome.NOT_ENFORCED)),  # not measured
     )
-    assert found is not None
     assert found.workspaces == (Workspace("null:A100", 16, 0, 1), Workspace("null:H100", 64, 0, 2))
 
 

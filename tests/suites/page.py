@@ -96,5 +96,39 @@ def results() -> dict[str, dict[str, Any]]:
     return found
 
 
+def written() -> str:
+    """Returns the whole page."""
+    return page(results()) + strangers(json.loads((DATA / "strangers.json").read_text("utf-8")))
+
+
+def strangers(found: dict[str, Any]) -> str:
+    """Returns the section of the programs of libraries, ``strangers.py``."""
+    null, simulated = "null:H100", "simulated:H100"
+    lines, counts = [], Counter[str]()
+    for name, row in found["programs"].items():
+        told = row[simulated]
+        if isinstance(row[null], str):
+            peak, told = "", f"no number of null: {row[null]}"
+        else:
+            peak = f"{row[null][0]:,}"
+            told = told if isinstance(told, str) else "equal" if told == row[null] else "wrong"
+        counts[told.partition(":")[0]] += 1
+        lines.append(f"| {name.replace('_', ' ')} | {row['library']} | {peak} | {told} |")
+    head = f"""
+## Programs of libraries
+
+`tests/suites/strangers.py` runs models of libraries that know nothing of this package, as their
+READMEs call them, in two steps of training or a search. *Equal* are the peak, allocated, reserved
+and retained bytes of `{simulated}` and `{null}`, on torch {found["torch"]}.
+
+{counts["equal"]} of {len(lines)} programs are equal, {counts["wrong"]} are wrong. Null has no
+number of {counts["no number of null"]}, and simulated refuses {counts["refused"]} more.
+
+| program | library | peak on null, bytes | simulated |
+|---|---|---:|---|
+"""
+    return head + "\n".join(lines) + "\n"
+
+
 if __name__ == "__main__":
-    PAGE.write_text(page(results()), "utf-8")
+    PAGE.write_text(written(), "utf-8")

@@ -7,8 +7,7 @@ import torch
 
 from pytest_attnmem.backends.primed_backend import open_primed
 from pytest_attnmem.measurement.garbage import GarbageFreezer
-from pytest_attnmem.sweep.candidates import candidate_named
-from pytest_attnmem.sweep.case import SweepCase
+from pytest_attnmem.sweep.case import SweepCase, candidate_named
 from pytest_attnmem.sweep.results import OK, Row, Sweep
 
 MIB = 1 << 20

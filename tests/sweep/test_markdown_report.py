@@ -106,10 +106,10 @@ def test_every_remedy_with_what_it_saves(row, sweep):
     lines = section(render(made), "What to do about it")
     assert lines[2] == "At d=16 N=128, where textbook would peak at 100.0 MiB:"
     assert lines[5::2] == [
-        "   `flash` peaks at 5.0 MiB: 95.0 % less, a factor of 20.0. Before the backward pass it"
+        "   `flash` peaks at 5.0 MiB: 95.0% less, a factor of 20.0. Before the backward pass it"
         " needs 4.0 MiB instead of 40.0 MiB.",
         "   Not in this sweep: `--kernel textbook,checkpointed`.",
-        "   `ring:8` peaks at 200.0 MiB (OOM on this device): 100.0 % more.",
+        "   `ring:8` peaks at 200.0 MiB (OOM on this device): 100.0% more.",
         "   `sliding-window`: error, it broke.",
     ]
 

@@ -9,8 +9,8 @@ import torch
 
 from pytest_attnmem.errors import BudgetError
 from pytest_attnmem.symbols.attention_shape import AttentionShape, Source, gather
-from pytest_attnmem.symbols.dtypes import ITEMSIZES, itemsize_of
 from pytest_attnmem.symbols.names import ALIASES, DEFAULTS, SYMBOLS
+from pytest_attnmem.symbols.sizes import ITEMSIZES, itemsize_of
 
 SHAPE = AttentionShape({"B": 2, "H": 6, "Hkv": 3, "N": 5, "M": 7, "d": 11, "dv": 13, "itemsize": 2})
 

@@ -7,9 +7,8 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from pytest_attnmem.values.graph_work import graph_work
-from pytest_attnmem.values.host_graph import host_graph
-from pytest_attnmem.values.host_run import HostRun
+from pytest_attnmem.values.host_graph import graph_work, host_graph
+from pytest_attnmem.values.host_operators.compiled_graphs import HostRun
 from pytest_attnmem.values.notes import Layout
 
 aten = torch.ops.aten

@@ -6,7 +6,7 @@ import numpy
 import pytest
 import torch
 
-from pytest_attnmem.values.kernel_memory import KernelMemory
+from pytest_attnmem.values.interpreted_triton import KernelMemory
 
 FIRST, SECOND = torch.zeros(8), torch.zeros(4)
 A, B = FIRST.data_ptr(), SECOND.data_ptr()

@@ -5,7 +5,7 @@ import math
 import numpy
 import pytest
 
-from pytest_attnmem.values.libdevice import computed
+from pytest_attnmem.values.interpreted_triton import computed
 
 
 @pytest.mark.parametrize(

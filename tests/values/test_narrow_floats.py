@@ -34,9 +34,7 @@ class Pointer(Dtype):
 FLOAT32 = Dtype("fp32")
 FLOATS = NarrowFloats(
     SimpleNamespace(
-        TensorHandle=Handle,
-        np=numpy,
-        tl=SimpleNamespace(float32=FLOAT32, pointer_type=Pointer),
+        TensorHandle=Handle, np=numpy, tl=SimpleNamespace(float32=FLOAT32, pointer_type=Pointer)
     )
 )
 VALUES = torch.tensor([0.0, -0.0, 1.0, 1.00390625, 1.01171875, -3.3e-3, 1.9921875, 5e-41, 448.0])

@@ -2,7 +2,7 @@
 
 import torch
 
-from pytest_attnmem.values.seeds import Seeds
+from pytest_attnmem.values.tape import Seeds
 
 
 def test_a_complex_number_at_the_address_of_a_seed_is_no_seed():

@@ -146,7 +146,7 @@ def test_values_are_those_of_the_cpu_in_whatever_order_they_are_read(noted, prog
     expected = program(CPU)
     tensors, tape = noted(program)
     for name in sorted(tensors, reverse=backwards):
-        values = tape.value(tensors[name])
+        values = tape.value_of(tensors[name])
         assert values.tolist() == expected[name].tolist(), name
 
 
@@ -157,7 +157,7 @@ def test_a_program_in_inference_mode_has_values(noted):
         return torch.empty(2, device=make.device).copy_(host).mul_(2)
 
     doubled, tape = noted(program)
-    assert tape.value(doubled).tolist() == [2, 4]
+    assert tape.value_of(doubled).tolist() == [2, 4]
 
 
 def test_only_what_a_value_depends_on_is_run_and_only_once(noted):
@@ -166,13 +166,13 @@ def test_only_what_a_value_depends_on_is_run_and_only_once(noted):
         return [a + 1, a * 3, (a * 3).sum()]
 
     (plus, times, total), tape = noted(program)
-    assert tape.value(total).item() == 9
+    assert tape.value_of(total).item() == 9
     assert tape.replay.notes_run == 3
-    assert tape.value(plus).tolist() == [2, 3]
+    assert tape.value_of(plus).tolist() == [2, 3]
     assert tape.replay.notes_run == 4
-    tape.value(plus), tape.value(total)
+    tape.value_of(plus), tape.value_of(total)
     assert tape.replay.notes_run == 4
-    assert tape.value(times).tolist() == [3, 6]
+    assert tape.value_of(times).tolist() == [3, 6]
 
 
 def test_random_numbers_are_the_same_each_time_and_leave_the_host_generator_alone(noted):
@@ -183,8 +183,8 @@ def test_random_numbers_are_the_same_each_time_and_leave_the_host_generator_alon
     state = torch.get_rng_state()
     (first, second), tape = noted(program)
     (again, _), other = noted(program)
-    assert torch.equal(tape.value(first), other.value(again))
-    assert not torch.equal(tape.value(first), tape.value(second))
+    assert torch.equal(tape.value_of(first), other.value_of(again))
+    assert not torch.equal(tape.value_of(first), tape.value_of(second))
     assert torch.equal(torch.get_rng_state(), state)
 
 
@@ -205,7 +205,7 @@ def test_memory_that_nothing_wrote_is_not_a_number(noted):
             torch.empty(1, device="meta", dtype=torch.bool),
         ]
     )
-    assert str([tape.value(tensor).item() for tensor in tensors]) == "[nan, 127, True]"
+    assert str([tape.value_of(tensor).item() for tensor in tensors]) == "[nan, 127, True]"
 
 
 def test_a_large_tensor_of_the_host_is_not_copied_and_its_old_contents_are_not_lost(noted):
@@ -216,11 +216,11 @@ def test_a_large_tensor_of_the_host_is_not_copied_and_its_old_contents_are_not_l
         return moved
 
     moved, tape = noted(program)
-    assert tape.value(moved)[0] == 2
+    assert tape.value_of(moved)[0] == 2
     moved, tape = noted(program)
     large.add_(1)
     with pytest.raises(UnknownValue, match=r"^a tensor of the host has changed since the device"):
-        tape.value(moved)
+        tape.value_of(moved)
 
 
 def test_a_large_tensor_of_the_host_is_copied_when_the_program_writes_it(noted):
@@ -232,7 +232,7 @@ def test_a_large_tensor_of_the_host_is_copied_when_the_program_writes_it(noted):
         return [*moved, large.to("meta")]
 
     moved, tape = noted(program)
-    assert [tape.value(one)[0].item() for one in moved] == [1, 2, 2]
+    assert [tape.value_of(one)[0].item() for one in moved] == [1, 2, 2]
 
 
 def test_old_contents_are_unknown_if_the_host_has_no_room_or_an_array_may_have_written(
@@ -249,39 +249,11 @@ def test_old_contents_are_unknown_if_the_host_has_no_room_or_an_array_may_have_w
     monkeypatch.setattr(host_tensor, "free_memory", lambda: 700_000)
     moved, tape = noted(program)
     with pytest.raises(UnknownValue, match=r"^a tensor of the host has changed since the device"):
-        tape.value(moved)
+        tape.value_of(moved)
     moved, tape = noted(lambda make: large.to("meta"))
     large.numpy()[0] = 5
     with pytest.raises(UnknownValue, match=r"^a tensor of the host has changed since the device"):
-        tape.value(moved)
-
-
-def test_contents_that_were_given_away_are_written_at_once_and_copied_when_read(noted):
-    (x, before), tape = noted(lambda make: [x := make(1.0, 2.0), x + 1])
-    contents = tape.give_away(tape._find(x)).on_host().view(torch.float32)
-    assert contents.tolist() == [1, 2]
-
-    def noted_call(func, *args):
-        call = tape.begin(func, args, {})
-        out = func(*args)
-        tape.end(call, out)
-        if call.exposed:
-            tape.write_out(call)
-        return out
-
-    contents[0] = 5
-    first, again = (noted_call(torch.ops.aten.mul.Tensor, x, x) for _ in range(2))
-    noted_call(torch.ops.aten.add_.Tensor, x, x)
-    assert contents.tolist() == [10, 4]
-    contents[1] = 7
-    second = noted_call(torch.ops.aten.mul.Tensor, x, x)
-    found = [tape.value(one).tolist() for one in (before, first, again, second, x)]
-    assert found == [[2, 3], [25, 4], [25, 4], [100, 49], [10, 7]]
-    noted_call(torch.ops.aten.zero_.default, x)
-    assert contents.tolist() == [0, 0]
-    tape.lose(before, "a kernel wrote it")
-    with pytest.raises(UnknownValue, match=r"^a kernel wrote it$"):
-        noted_call(torch.ops.aten.copy_.default, x, before)
+        tape.value_of(moved)
 
 
 def test_the_work_of_a_read_has_a_limit(noted):
@@ -292,9 +264,9 @@ def test_the_work_of_a_read_has_a_limit(noted):
         ],
         limit=64**3,
     )
-    assert tape.value(small).item() == 2
+    assert tape.value_of(small).item() == 2
     with pytest.raises(UnknownValue) as error:
-        tape.value(product)
+        tape.value_of(product)
     assert str(error.value) == (
         "it takes 5.3e+05 floating-point operations, and --attnmem-values-limit is 2.6e+05"
     )
@@ -304,16 +276,12 @@ def test_a_value_for_which_the_host_lacks_the_memory_is_unknown(noted, monkeypat
     monkeypatch.setattr(host_memory, "SMALL", 1000)
     monkeypatch.setattr(host_memory, "free_memory", lambda: 4000)
     (small, large, after), tape = noted(
-        lambda make: [
-            make(1.0) + 1,
-            large := torch.ones(501, device="meta"),
-            large.sum(),
-        ]
+        lambda make: [make(1.0) + 1, large := torch.ones(501, device="meta"), large.sum()]
     )
-    assert tape.value(small).item() == 2
+    assert tape.value_of(small).item() == 2
     for value in (after, large):
         with pytest.raises(UnknownValue) as error:
-            tape.value(value)
+            tape.value_of(value)
         assert (
             str(error.value) == "it takes 2.0 KiB of the host's memory, of which 3.9 KiB are free"
         )
@@ -335,12 +303,12 @@ def test_what_something_else_wrote_is_unknown_with_all_that_depends_on_it(noted)
     holder.append(mode.tape)
     with mode:
         before, a, total, b, zeros = program(DEVICE)
-    assert mode.tape.value(before).item() == 2
-    assert mode.tape.value(b).item() == 2
-    assert mode.tape.value(zeros).item() == 0
+    assert mode.tape.value_of(before).item() == 2
+    assert mode.tape.value_of(b).item() == 2
+    assert mode.tape.value_of(zeros).item() == 0
     for lost in (a, total):
         with pytest.raises(UnknownValue, match=r"^a kernel wrote it$"):
-            mode.tape.value(lost)
+            mode.tape.value_of(lost)
 
 
 def test_tensors_that_an_operator_fills_from_end_to_end_are_known_again(noted):
@@ -357,10 +325,10 @@ def test_tensors_that_an_operator_fills_from_end_to_end_are_known_again(noted):
     holder = [mode.tape]
     with mode:
         first, last, part = program(DEVICE)
-    assert mode.tape.value(first).tolist() == [1, 2]
-    assert mode.tape.value(last).tolist() == [3, 4]
+    assert mode.tape.value_of(first).tolist() == [1, 2]
+    assert mode.tape.value_of(last).tolist() == [3, 4]
     with pytest.raises(UnknownValue, match=r"^a kernel wrote it$"):
-        mode.tape.value(part)
+        mode.tape.value_of(part)
 
 
 def test_an_operator_that_the_host_cannot_run_makes_its_results_unknown(noted, monkeypatch):
@@ -373,16 +341,16 @@ def test_an_operator_that_the_host_cannot_run_makes_its_results_unknown(noted, m
     (product, total, later), tape = noted(
         lambda make: [(one := make(2.0)) * 2, one * 2 + 1, one + 3]
     )
-    assert tape.value(later).item() == 5
+    assert tape.value_of(later).item() == 5
     for lost in (total, product):
         with pytest.raises(UnknownValue, match=r"^aten.mul.Tensor: no$"):
-            tape.value(lost)
+            tape.value_of(lost)
 
 
 def test_notes_that_nobody_can_read_are_freed(noted):
     def program(make):
         a = make(1.0)
-        for _ in range(10_000):
+        for _ in range(1_500):  # more than Python may nest calls
             a = a + 1
         return [a, make(5.0) * 2]
 
@@ -392,7 +360,7 @@ def test_notes_that_nobody_can_read_are_freed(noted):
     del chain
     gc.collect()
     assert note() is None
-    assert tape.value(kept).item() == 10
+    assert tape.value_of(kept).item() == 10
 
 
 def test_a_tape_that_grows_too_long_forgets_its_oldest_values(noted):
@@ -403,9 +371,9 @@ def test_a_tape_that_grows_too_long_forgets_its_oldest_values(noted):
         return [old, new]
 
     (old, new), tape = noted(program, most=30)
-    assert tape.value(new).item() == 3
+    assert tape.value_of(new).item() == 3
     with pytest.raises(UnknownValue, match=r"^more than 30 operators ran since it was computed$"):
-        tape.value(old)
+        tape.value_of(old)
 
 
 @pytest.mark.parametrize("alive", [True, False], ids=["alive", "gone"])
@@ -422,4 +390,4 @@ def test_a_moved_module_is_freed_and_its_values_stay_known(noted, alive):
     (total, weight, *_), tape = noted(program)
     gc.collect()
     assert (weight() is not None) is alive
-    assert tape.value(total).item() == 3 * 200 * 200
+    assert tape.value_of(total).item() == 3 * 200 * 200

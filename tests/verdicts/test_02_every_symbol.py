@@ -65,10 +65,6 @@ def test_nothing(N):
 @sizes("N", [64])
 def test_constant(N):
     torch.empty(64)
-
-@budget("O(1)")
-def test_no_argument():
-    torch.empty(64)
 """)
     ran = suite.run(f"--attnmem-backend={backend}")
     assert ran.outcome("test_leak[64]", metric="retained") == (
@@ -77,10 +73,6 @@ def test_no_argument():
     same = "within: does not grow with N"
     assert ran.outcome("test_nothing[64]", metric="retained") == same
     assert ran.outcome("test_constant[64]") == same
-    assert (
-        "memory_budget: contract O(1) needs an argument of the test to vary: a symbol such as B, H,"
-        " N or d; write @pytest.mark.parametrize('N', [2048]) and take N   test_suite.py:22"
-    ) in ran.text
 
 
 @BACKENDS

@@ -1,8 +1,5 @@
 """``attnmem compare`` fails where a test that was measured is gone, and names it."""
 
-import json
-from pathlib import Path
-
 import pytest
 
 from pytest_attnmem.cli import main
@@ -49,14 +46,3 @@ def test_a_test_that_was_not_measured_may_go(compare):
     code, lines = compare("test_suite.py::test_it")
     assert code == 0
     assert lines[0] == ("none of 3 tests failed the comparison: 1 removed unmeasured, 3 unchanged.")
-
-
-def test_nothing_in_common_is_a_mistake_of_the_command(compare):
-    code, _ = compare("test_suite.py::test_skipped")
-    assert code == 2
-
-
-def test_an_empty_session_is_a_mistake_of_the_command(compare):
-    code, _ = compare("-k", "no_such_test")
-    assert code == 2
-    assert json.loads(Path("head.json").read_text("utf-8"))["results"] == []

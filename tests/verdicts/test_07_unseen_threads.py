@@ -5,14 +5,11 @@ import _thread
 import concurrent.futures
 import multiprocessing.dummy
 import threading
-import time
 import pytest
 import torch
 from _thread import start_new_thread as early
 
 def work(): torch.ones(16 << 20)
-
-def wait(done): done.acquire()
 
 budget = pytest.mark.memory_budget("1 KiB")
 """
@@ -69,62 +66,6 @@ def test_a_thread_that_the_body_starts(suite):
         else:
             assert outcome == "over: peak 64.0 MiB exceeds budget 1.0 KiB (65536.0x) on cpu"
             assert ran.row(test)["peak_bytes"] == 4 * (16 << 20)
-
-
-def test_a_thread_from_before_the_body(suite):
-    suite.write(
-        HEAD
-        + """
-@pytest.fixture
-def pool():
-    with concurrent.futures.ThreadPoolExecutor(1, "pool") as pool:
-        pool.submit(work).result()
-        yield pool
-
-@pytest.fixture
-def raw():
-    waits, done, over = (_thread.allocate_lock() for _ in range(3))
-    for lock in (waits, done, over): lock.acquire()
-
-    def serve():
-        waits.acquire()
-        work()
-        done.release()
-        over.acquire()
-
-    _thread.start_new_thread(serve, ())
-    yield waits, done
-    over.release()
-
-@pytest.fixture
-def brief():
-    go = threading.Event()
-    thread = threading.Thread(target=lambda: (go.wait(), work()), name="brief")
-    thread.start()
-    yield lambda: (go.set(), thread.join())
-
-@budget
-def test_pool(pool):
-    torch.empty(1)
-    pool.submit(work).result()
-
-@budget
-def test_raw(raw):
-    torch.empty(1)
-    raw[0].release()
-    raw[1].acquire()
-
-@budget
-def test_brief(brief):
-    torch.empty(1)
-    brief()
-"""
-    )
-    ran = suite.run("--attnmem-strict=off")
-    assert ran.outcomes == {"passed": 3}
-    for test, thread in (("pool", "pool_0"), ("raw", "serve"), ("brief", "brief")):
-        outcome = ran.outcome(f"test_{test}")
-        assert outcome == f"not enforced: thread {thread!r} ran meanwhile, {SEES}"
 
 
 def test_a_fork_of_a_script(suite):

@@ -11,7 +11,6 @@ from scripted import memory
 STOPS = {
     "exit": ('pytest.exit("done", 0)', "done"),
     "exit with a code": ('pytest.exit("two\\nlines", 3)', "two lines"),
-    "interrupt": ("raise KeyboardInterrupt", "KeyboardInterrupt"),
 }
 
 

@@ -21,21 +21,3 @@ from pytest_attnmem.report.record import Record
 )
 def test_the_column(backend: str, device: str, shown: str) -> None:
     assert cells.backend(Record("a.py::test", backend=backend, device=device)) == shown
-
-
-def test_the_table_of_a_session(scripted):
-    source = (scripted.path / "scripted.py").read_text("utf-8")
-    assert 'name = device = "scripted"' in source
-    changed = source.replace(
-        'name = device = "scripted"', 'name = "scripted"\n    device = "npu:0"'
-    )
-    scripted.write(changed, "scripted.py")
-    scripted.write("""
-import pytest
-from scripted import memory
-
-@pytest.mark.memory_budget(100)
-def test_it(): memory.use(100)
-""")
-    ran = scripted.run("--attnmem-report")
-    assert any("  scripted on npu:0  " in line for line in ran.result.outlines)

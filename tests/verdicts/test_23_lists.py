@@ -72,7 +72,7 @@ def test_it(attnmem):
     assert ran.report("test_it")[-3:] == [
         "peak 16.0 KiB exceeds budget 1.0 KiB (16.0x) on cpu",
         "  budget    1 KiB   test_suite.py:5",
-        "  attnmem explain temporaries",
+        "  attnmem explain parts",
     ]
 
 
@@ -111,3 +111,48 @@ def test_it():
         "peak 8,740,929,536 B is 16.0 MiB over its baseline 8,724,152,320 B (+0.2%) on scripted  "
         " attnmem-baseline.json"
     )
+
+
+def test_a_library_s_optimizer_has_lines_of_its_own(suite):
+    suite.write(
+        """
+import torch
+
+class Doubling(torch.optim.Optimizer):
+    def __init__(self, weights):
+        super().__init__(weights, {})
+
+    @torch.no_grad()
+    def step(self):
+        (group,) = self.param_groups
+        updates = torch._foreach_mul([one.grad for one in group["params"]], 2)
+        torch._foreach_sub_(group["params"], updates)
+""",
+        "site-packages/doubling.py",
+    )
+    suite.write("""
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+sys.path.insert(0, str(Path(__file__).parent / "site-packages"))
+
+@pytest.fixture
+def weights():
+    weights = [torch.nn.Parameter(torch.ones(16, 16)) for _ in range(4)]
+    for weight in weights:
+        weight.grad = torch.ones(16, 16)
+    return weights
+
+@pytest.mark.memory_budget("1 KiB")
+def test_step(weights):
+    from doubling import Doubling
+    Doubling(weights).step()
+""")
+    lines = listed(suite.run("--attnmem-backend=cpu"), "test_step")
+    assert " ".join(lines[1].split()) == (
+        "4 × 1.0 KiB [16, 16] float32 foreach_mul test_suite.py:20, by doubling.py:11 in test_step"
+    )
+    assert lines[-1] == "  attnmem explain temporaries"

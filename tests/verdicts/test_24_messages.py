@@ -3,8 +3,7 @@
 import pytest
 
 from pytest_attnmem.budgets.budget import resolve
-from pytest_attnmem.budgets.parsing import memory_budget, parse
-from pytest_attnmem.budgets.tolerance import parse_tolerance
+from pytest_attnmem.budgets.parsing import memory_budget
 from pytest_attnmem.errors import AttnMemError
 from pytest_attnmem.measurement.qkv_inputs import qkv
 from pytest_attnmem.suggestion import closest, did_you_mean, product
@@ -35,27 +34,12 @@ def bytes_of(limit, **keywords):
     ("limit", "message"),
     [
         (
-            "1e9",
-            "cannot parse size '1e9': a size has no exponent; write '1000000000 B'",
-        ),
-        (
-            "2BHN^2",
-            "cannot read formula \"2BHN^2\" at column 2: found 'BHN', expected an operator, as in"
-            f" 2*B*H*N^2; {GRAMMAR}",
-        ),
-        (
             "2BHN",
             "cannot read formula \"2BHN\" at column 2: found 'BHN', expected an operator, as in"
             f" 2*B*H*N; {GRAMMAR}",
         ),
-        (
-            "1e9*N",
-            "cannot read formula \"1e9*N\" at column 2: found 'e9', expected an operator; a number"
-            f" has no exponent, write 1000000000; {GRAMMAR}",
-        ),
         ("BHN", f"symbol 'BHN' has no value ({KNOWN}); pass BHN=… {PASS}; did you mean B*H*N?"),
         ("2*n", f"symbol 'n' has no value ({KNOWN}); pass n=… {PASS}; did you mean 'N'?"),
-        ("64", "cannot parse size '64': it has no unit; write '64 B' or '64 MiB'"),
         ("64 M", f"cannot parse size '64 M': {SIZES}"),
         (
             lambda s: s.score_bytes,
@@ -65,9 +49,8 @@ def bytes_of(limit, **keywords):
             lambda s: 1.5 * s.out_bytes,
             "budget <lambda> returned the float 384.0; wrap it in int(...)",
         ),
-        (1e9, "cannot read limit: the float 1000000000.0; wrap it in int(...)"),
     ],
-    ids=["1e9", "2BHN^2", "2BHN", "1e9*N", "BHN", "n", "64", "64 M", "score", "float", "1e9 float"],
+    ids=["2BHN", "BHN", "n", "64 M", "score", "float"],
 )
 def test_a_limit(limit, message):
     assert refusal(bytes_of, limit) == message
@@ -91,23 +74,6 @@ def test_a_limit(limit, message):
 )
 def test_a_limit_that_is_read(limit, nbytes):
     assert bytes_of(limit) == nbytes
-
-
-@pytest.mark.parametrize("tolerance", [5, 5.0, "5"], ids=repr)
-def test_a_tolerance_without_a_unit(tolerance):
-    message = f"cannot read tolerance {tolerance!r}: 5 has no unit; write '5%' or '5 B'"
-    assert refusal(memory_budget, 1, tolerance=tolerance) == message
-    assert parse_tolerance("5 B").allowance(100) == parse_tolerance("5%").allowance(100) == 5
-
-
-def test_a_float_for_a_symbol():
-    message = "symbol N in the marker is the float 64.0; wrap it in int(...)"
-    assert refusal(memory_budget, "N", N=64.0) == message
-
-
-def test_two_limits_are_told_without_a_second_prefix():
-    message = "expected one limit and keywords: too many positional arguments"
-    assert refusal(parse, ("1 KiB", "2 KiB"), {}) == message
 
 
 def test_unknown_keywords_of_qkv_are_named():
@@ -158,15 +124,11 @@ def base(): torch.empty(128)
 
 def test_within(attnmem): attnmem.compare(new, base, max_ratio="50%", min_saving="256 B")
 def test_over(attnmem): attnmem.compare(new, base, max_ratio="49%")
-def test_bare(attnmem): attnmem.compare(new, base, min_saving=40)
 """)
     ran = suite.run()
-    assert ran.outcomes == {"passed": 1, "failed": 2}
+    assert ran.outcomes == {"passed": 1, "failed": 1}
     assert ran.short("test_over").endswith(
         "peak of new, 256 B, is 0.50x of base; allowed 250 B, 49% of base 512 B on cpu"
-    )
-    assert ran.short("test_bare").endswith(
-        "cannot read min_saving 40: 40 has no unit; write '40%' or '40 B'"
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from pytest_attnmem.errors import AttnMemError, BackendUnavailable
 from pytest_attnmem.profiles import find_profile
 from pytest_attnmem.verification import document, table
-from pytest_attnmem.verification.comparison import Row, compare
+from pytest_attnmem.verification.comparison import Peaks, Row, compare
 from pytest_attnmem.verification.device_facts import (
     device_facts,
     differing,
@@ -17,7 +17,6 @@ from pytest_attnmem.verification.device_facts import (
     profile_for,
 )
 from pytest_attnmem.verification.document import Recorded, Verification
-from pytest_attnmem.verification.peaks import Peaks
 
 H100 = find_profile("H100")
 

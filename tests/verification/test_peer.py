@@ -8,7 +8,7 @@ import pytest
 
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.verification import peer
-from pytest_attnmem.verification.peaks import Peaks
+from pytest_attnmem.verification.comparison import Peaks
 from pytest_attnmem.verification.peer import Peer
 
 

@@ -9,8 +9,7 @@ import torch
 
 from pytest_attnmem.profiles import PROFILES, find_profile
 from pytest_attnmem.verification import document, server
-from pytest_attnmem.verification.comparison import Row
-from pytest_attnmem.verification.peaks import Peaks
+from pytest_attnmem.verification.comparison import Peaks, Row
 from pytest_attnmem.verification.workload import Workload
 from pytest_attnmem.verification.workloads import WORKLOADS
 

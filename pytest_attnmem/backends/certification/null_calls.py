@@ -1,9 +1,14 @@
-"""Runs recipes on the null device of this process, and plans the same calls by the rules."""
+"""Runs recipes on the null device of this process, and plans the same calls by the rules.
+
+What a call allocates and frees is text: ``out0:24 t0:512 -t0 kept:8519680``. ``out0:24`` is the
+storage of the first result and its bytes, ``t0`` scratch, ``-t0`` its free, and ``kept`` memory
+that is alive when the operator has ended and that no result has.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
@@ -14,15 +19,86 @@ from ...nulldevice import counts
 from ...profiles import DeviceProfile
 from ...torch_releases import Version
 from ...units import excerpt
+from ..null.program_peaks import record_history, recorded
 from ..simulated.attention.sdp_params import BACKENDS
 from ..simulated.attention.sdpa import sdp_params
 from ..simulated.attention.select_backend import select_backend
 from ..simulated.cudnn_plans import CudnnPlans
-from ..simulated.op_plan import OpCall, Planner
-from ..simulated.workspaces import workspaces
-from . import traces
+from ..simulated.op_plan import (
+    AllocationPlan,
+    Free,
+    OpCall,
+    Output,
+    Planner,
+    Temporary,
+    Unplanned,
+    Workspace,
+)
+from ..simulated.workspaces import Workspaces, workspaces
 from .described import arguments, new_storages, operator
 from .recipes import CHOICE, Recipe, parse
+
+
+def of_history(entries: Sequence[Mapping[str, Any]], results: Sequence[torch.Tensor]) -> str:
+    """Returns the trace of a call from the history that PyTorch's allocator keeps."""
+    places = {one.untyped_storage().data_ptr(): place for place, one in enumerate(results)}
+    live: dict[int, int] = {}
+    events: list[tuple[int, int | None]] = []
+    names: dict[int, str] = {}
+    for entry in entries:
+        if entry["action"] == "alloc":
+            live[entry["addr"]] = len(events)
+            events.append((len(events), entry["size"]))
+        elif entry["action"] == "free_requested" and entry["addr"] in live:
+            events.append((live.pop(entry["addr"]), None))
+    for address, event in live.items():
+        names[event] = f"out{places[address]}" if address in places else "kept"
+    count = 0
+    for event, size in events:
+        if size is not None and event not in names:
+            names[event] = f"t{count}"
+            count += 1
+    return " ".join(f"-{names[e]}" if size is None else f"{names[e]}:{size}" for e, size in events)
+
+
+def of_plan(
+    steps: AllocationPlan, results: Sequence[torch.Tensor], libraries: Workspaces, *, cold: bool
+) -> str:
+    """Returns the trace of a plan; results that the device does not make have no number."""
+    sizes = {step.index: _nbytes(step, results) for step in steps if isinstance(step, Output)}
+    made = (index for index, nbytes in sorted(sizes.items()) if nbytes)
+    numbers = {index: number for number, index in enumerate(made)}
+    words: list[str] = []
+    live: dict[str, str] = {}
+    count = 0
+    for step in steps:
+        if isinstance(step, Output):
+            if step.index in numbers:
+                words.append(f"out{numbers[step.index]}:{sizes[step.index]}")
+        elif isinstance(step, Temporary):
+            if step.nbytes:
+                live[step.name] = f"t{count}"
+                words.append(f"t{count}:{step.nbytes}")
+                count += 1
+        elif isinstance(step, Free):
+            words += [f"-{live.pop(step.name)}"] if step.name in live else []
+        elif isinstance(step, Workspace) and not libraries.kept:
+            words += [f"t{count}:{libraries.of(step.library)[1]}", f"-t{count}"]
+            count += 1
+        elif isinstance(step, Workspace) and cold:
+            words.append(f"kept:{libraries.of(step.library)[1]}")
+            cold = False
+    return " ".join(words + [f"-{name}" for name in reversed(live.values())])
+
+
+def is_known(steps: AllocationPlan | None) -> bool:
+    """Returns True if a plan has all its sizes."""
+    return steps is not None and not any(isinstance(step, Unplanned) for step in steps)
+
+
+def _nbytes(step: Output, results: Sequence[torch.Tensor]) -> int:
+    return results[step.index].untyped_storage().nbytes() if step.nbytes is None else step.nbytes
+
 
 #: A device that is so full is emptied, so that a call finds it as in a process of its own.
 _FULL: Final = 1 << 30
@@ -63,7 +139,7 @@ class NullCalls:
         """Returns how the calls of an operator ended."""
         equal = unplanned = 0
         for recipe in map(parse, lines):
-            run = self.run(recipe) if recipe.runs_on(self._profile.name) else None
+            run = self.compared(recipe) if recipe.runs_on(self._profile.name) else None
             if run is None:
                 continue
             planned, seen = run
@@ -77,7 +153,7 @@ class NullCalls:
                 return Answer(op, equal, unplanned, differs, planned is FAILED)
         return Answer(op, equal, unplanned)
 
-    def run(self, recipe: Recipe) -> tuple[str | None, str]:
+    def compared(self, recipe: Recipe) -> tuple[str | None, str]:
         """Returns the trace of a call by its rule, None without a plan, and that on null.
 
         A call that fails on null has the trace ``FAILED``, and the error in place of the other.
@@ -115,9 +191,9 @@ class NullCalls:
             self._ask,
         )  # fmt: skip
         steps = self._plan(call)
-        if steps is None or not traces.is_known(steps):
+        if steps is None or not is_known(steps):
             return None, seen
-        return traces.of_plan(steps, results, self._libraries, cold=recipe.cold), seen
+        return of_plan(steps, results, self._libraries, cold=recipe.cold), seen
 
 
 _FAILURES: Final = (RuntimeError, NotImplementedError, TypeError, ValueError, AttributeError)
@@ -128,14 +204,14 @@ def _recorded(
 ) -> tuple[tuple[torch.Tensor, ...], str]:
     """Returns the results with new storages, and the trace of the call."""
     func = operator(recipe.op)
-    torch.cuda.memory._record_memory_history("all", context=None, clear_history=True)
+    record_history("all", context=None, clear_history=True)
     try:
         returned = func(*args, **kwargs)
-        entries = torch.cuda.memory._snapshot()["device_traces"][0]
+        entries = recorded()[0]
     finally:
-        torch.cuda.memory._record_memory_history(None)
+        record_history(None)
     results = new_storages([args, kwargs], returned)
-    return results, traces.of_history(entries, results)
+    return results, of_history(entries, results)
 
 
 @contextmanager

@@ -12,11 +12,11 @@ from ...errors import BackendUnavailable
 from ...measurement.protocol import Interval, Recorder
 from ...nulldevice.counts import NextRead, WorkspaceUse, captures_graph, device_reads, unknown_calls
 from ...nulldevice.launch import Devices, devices, present
-from ...nulldevice.refusals import missing_libraries, refusal, refusals
+from ...nulldevice.refusals import missing_libraries, refusal, refusals, unplanned
 from ..cuda import Cuda
 from ..tracing.dispatch_tracker import caller
-from .library_calls import unplanned
 from .noting import noting
+from .settled_backward import settle_each_pass
 
 #: PyTorch's name of an allocator of CUDA's, which the null device does not have.
 _ASYNC: Final = "cudaMallocAsync"
@@ -29,6 +29,7 @@ class Null(Cuda):
 
     def __init__(self, index: int, running: Devices) -> None:
         super().__init__(index)
+        settle_each_pass()
         self.name = f"null:{running}"
         self._use = WorkspaceUse(self._show)
 
@@ -36,6 +37,10 @@ class Null(Cuda):
     def kinds(self) -> tuple[str, ...]:
         """Returns ``null``, and the kinds of the device it stands for: ``sm90``, ``cuda``."""
         return ("null", *super().kinds)
+
+    def synchronize(self) -> None:
+        """Waits for all streams; autograd's thread has settled after each backward pass."""
+        self._api.synchronize(self._index)
 
     def _multiply(self) -> None:
         """Makes workspaces; each is shown once a product of the program uses it."""

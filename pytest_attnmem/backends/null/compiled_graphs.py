@@ -12,9 +12,8 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from ...values.host_graph import host_graph
+from ...values.host_graph import HostGraph, host_graph
 from ...values.host_operators.compiled_graphs import GRAPH, split
-from ...values.host_run import HostGraph
 from ..import_watch import after_import
 from .noting import noting
 

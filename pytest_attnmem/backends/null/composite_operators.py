@@ -9,13 +9,14 @@ from typing import Any, Final
 import torch
 
 from ...torch_releases import minor_version
+from ...values.dispatcher import has_kernel, operator_names, takes_numbers
 from .jit import NUMBERS
 
 #: PyTorch's operators outside aten that launch a kernel of their own, and have one on the CPU.
 _OWN_KERNELS: Final = frozenset({"fsdp::chunk_cat_mixed_dtype"})
 #: Operators whose kernels on CUDA call others, which are noted by themselves.
 _CALLERS: Final = frozenset({"aten::_cudnn_rnn_flatten_weight"})
-_COMPOSITE: Final = torch._C.DispatchKey.CompositeImplicitAutograd
+_COMPOSITE: Final = torch.DispatchKey.CompositeImplicitAutograd
 
 
 class CompositeOperators:
@@ -33,19 +34,20 @@ class CompositeOperators:
         found = self._known.get(id(func))
         if found is None:
             name = func._schema.name
-            has = torch._C._dispatch_has_kernel_for_dispatch_key
-            composite = has(func.name(), _COMPOSITE.name) and not has(func.name(), "CUDA")
+            composite = has_kernel(func.name(), _COMPOSITE.name) and not has_kernel(
+                func.name(), "CUDA"
+            )
             own = name.startswith("aten::") or name in _OWN_KERNELS
             found = self._known[id(func)] = composite or not own or name in _CALLERS
         return found
 
-    def run(self, func: Any, keys: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def call(self, func: Any, keys: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Calls an operator below ``keys``.
 
         C++ code passes a number as a tensor, which only the composite kernel takes from Python.
         """
         numbers = func.namespace == "aten" and not NUMBERS.isdisjoint(map(type, args))
-        if numbers and torch._C._should_allow_numbers_as_tensors(func._opname):
+        if numbers and takes_numbers(func._opname):
             return func._op_dk(_COMPOSITE, *args, **kwargs)
         return func.redispatch(keys, *args, **kwargs)
 
@@ -55,7 +57,7 @@ def without_values() -> Iterator[str]:
 
     C++ code that makes a parameter of a view requires that no Python code has seen the view.
     """
-    known = set(torch._C._dispatch_get_all_op_names())
+    known = set(operator_names())
     for schema in torch._C._jit_get_all_schemas():
         namespace, _, packet = schema.name.partition("::")
         name = f"{packet}.{schema.overload_name}" if schema.overload_name else packet
@@ -80,7 +82,7 @@ def note_operators(library: Any, noted: Callable[..., Any], key: str) -> list[An
     library.m.fallback_fallthrough(key)
     libraries = {space: torch.library.Library(space, "IMPL") for space in ("aten", "c10d")}
     skipped = set(without_values())
-    for full in torch._C._dispatch_get_all_op_names():
+    for full in operator_names():
         space, _, name = full.partition("::")
         if space in libraries and name not in skipped:
             packet, _, overload = name.partition(".")

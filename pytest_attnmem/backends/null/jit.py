@@ -9,8 +9,16 @@ from typing import Any, Final
 
 import torch
 
-_KEY: Final = torch._C._dispatch_key_parse("Tracer")
-_TRACER: Final = torch._C.DispatchKeySet(_KEY)
+from ...values.dispatcher import (
+    dispatching,
+    excluded_keys,
+    included_keys,
+    key_named,
+    takes_numbers,
+)
+
+_KEY: Final = key_named("Tracer")
+_TRACER: Final = torch.DispatchKeySet(_KEY)
 #: The dtypes of numbers that C++ code has as tensors, where those of ``torch.tensor`` are others.
 _EXACT: Final[Any] = MappingProxyType({float: torch.float64, complex: torch.complex128})
 NUMBERS: Final = frozenset({bool, int, float, complex})
@@ -26,7 +34,7 @@ def traces() -> bool:
 
 def traces_inside() -> bool:
     """Returns True if it records the operators inside instead, as those of ``convolution``."""
-    return not torch._C._dispatch_tls_local_exclude_set().has(_KEY)
+    return not excluded_keys().has(_KEY)
 
 
 @contextmanager
@@ -34,9 +42,9 @@ def untraced() -> Iterator[None]:
     """Stops the trace, which makes a tensor of each size that is read, and records it."""
     cpp: Any = torch._C
     state = cpp._get_tracing_state()
-    included = torch._C._dispatch_tls_local_include_set()
-    excluded = torch._C._dispatch_tls_local_exclude_set()
-    with torch._C._ForceDispatchKeyGuard(included, excluded - _TRACER):
+    included = included_keys()
+    excluded = excluded_keys()
+    with dispatching(included, excluded - _TRACER):
         cpp._set_tracing_state(None)
         try:
             yield
@@ -49,9 +57,7 @@ def as_tensors(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
 
     The constants of the JIT, which it compares, are tensors for C++ code and numbers for Python's.
     """
-    if NUMBERS.isdisjoint(map(type, args)) or torch._C._should_allow_numbers_as_tensors(
-        func._opname
-    ):
+    if NUMBERS.isdisjoint(map(type, args)) or takes_numbers(func._opname):
         return args
     named = zip(args, func._schema.arguments, strict=False)
     return tuple(

@@ -16,14 +16,14 @@ from typing import Any
 import torch
 
 from ...nulldevice.contents import ask, foreign_launches, uploaded
+from ...values.dispatcher import excluding, key_named
 from ...values.host_operators.triton_kernels import KERNEL, Launch
 from ...values.tape import Tape
-from ..tensor_subclasses import construct_past_modes
+from ..tracing.dispatch_tracker import construct_past_modes
 from . import jit
 from .composite_operators import CompositeOperators, note_operators, without_values
-from .fake_modes import exclude, pass_by_higher_order
-from .folded_constants import note_constants
-from .printing import end_failed_prints
+from .failed_calls import end_failed_prints
+from .fake_modes import exclude, note_constants, pass_by_higher_order
 from .reads import Reads
 from .storages import DeviceStorages
 from .triton_arguments import Expected
@@ -47,8 +47,8 @@ class Noting:
         self._noted_launches = self._launches.value
         self._composites = CompositeOperators()
         self._operators = threading.local()
-        key = torch._C._dispatch_key_parse(_KEY)
-        self._keys = torch._C.DispatchKeySet(key)
+        key = key_named(_KEY)
+        self._keys = torch.DispatchKeySet(key)
         self._guard = torch._C._IncludeDispatchKeyGuard(key)
         self._library = torch.library.Library("_", "IMPL")
         self._aten = torch.library.Library("aten", "IMPL")
@@ -62,7 +62,7 @@ class Noting:
         self._libraries = note_operators(self._library, self._dispatched, _KEY)
         exclude(self._keys)
         construct_past_modes(self._unnoted)
-        pass_by_higher_order(torch._C._dispatch_key_parse(_KEY))
+        pass_by_higher_order(key_named(_KEY))
         note_constants(self._keys)
         end_failed_prints()
         self._guard.__enter__()
@@ -72,7 +72,7 @@ class Noting:
 
     @contextmanager
     def _unnoted(self) -> Iterator[None]:
-        with torch._C._DisableTorchDispatch(), torch._C._ExcludeDispatchKeyGuard(self._keys):
+        with torch._C._DisableTorchDispatch(), excluding(self._keys):
             yield
 
     def _noting_thread(self, original: Callable[[threading.Thread], None]) -> Any:
@@ -82,7 +82,7 @@ class Noting:
             run = thread.run
 
             def noted() -> None:
-                with torch._C._IncludeDispatchKeyGuard(torch._C._dispatch_key_parse(_KEY)):
+                with torch._C._IncludeDispatchKeyGuard(key_named(_KEY)):
                     run()
 
             thread.run = noted  # type: ignore[method-assign]
@@ -113,22 +113,18 @@ class Noting:
         """
         if getattr(self._operators, "running", False):
             return False
-        with torch._C._DisableTorchDispatch(), torch._C._ExcludeDispatchKeyGuard(self._keys):
+        with torch._C._DisableTorchDispatch(), excluding(self._keys):
             self.find_foreign_launches()
             self.storages.drop_freed()
-            found = self.storages.at(address)
+            found = self.storages.slot_at(address)
             return found is not None and self.reads.copy_known(*found, into, size)
 
     @contextmanager
     def past_dispatcher(self) -> Iterator[Tape]:
         """Gives the tape, to note what code wrote that runs no operator; what is inside is not."""
-        with torch._C._ExcludeDispatchKeyGuard(self._keys), torch._C._AutoDispatchBelowAutograd():
+        with excluding(self._keys), torch._C._AutoDispatchBelowAutograd():
             self.storages.drop_freed()
             yield self.tape
-
-    def forget_groups(self) -> None:
-        """Forgets the collectives so far: this process is about to be another rank."""
-        self._collectives = None
 
     def find_foreign_launches(self) -> None:
         """Forgets all values if a kernel ran that is unknown and wrote nobody knows where."""
@@ -199,7 +195,7 @@ class Noting:
         ``args`` makes the operator's arguments: to hold them here would keep tensors alive that
         the run lets go. ``views`` says which results are arguments, or views of one.
         """
-        with torch._C._ExcludeDispatchKeyGuard(self._keys):
+        with excluding(self._keys):
             self.find_foreign_launches()
             self.storages.drop_freed()
             call = self.tape.begin(func, args(), {})
@@ -223,11 +219,11 @@ class Noting:
             with jit.untraced():
                 return self._dispatched(keys, func, *args, **kwargs)
         if self._composites.includes(func):
-            out = self._composites.run(func, keys - self._keys, args, kwargs)
+            out = self._composites.call(func, keys - self._keys, args, kwargs)
             if func.namespace == "c10d":
                 self._collected(func, args, out)
             return out
-        with torch._C._ExcludeDispatchKeyGuard(self._keys):
+        with excluding(self._keys):
             if not _is_on_device(args, kwargs):
                 self.tape.run_on_host(func, args, kwargs)
                 return func(*jit.as_tensors(func, args), **kwargs)
@@ -239,7 +235,7 @@ class Noting:
             call = self.tape.begin(func, args, kwargs)
             self._operators.running = True
             try:
-                out = self.reads.run(func, args, kwargs)
+                out = self.reads.run_answered(func, args, kwargs)
             finally:
                 self._operators.running = False
                 self._noted_launches = self._launches.value
@@ -249,11 +245,10 @@ class Noting:
 
     def _collected(self, func: Any, args: tuple[Any, ...], out: Any) -> None:
         """Notes what a collective of a process group wrote."""
-        from .collectives import release  # a torch may lack torch.distributed
+        # A torch may lack torch.distributed.
+        from ..ranks.collective_values import CollectiveValues, release
 
         if self._collectives is None:
-            from ..ranks.collective_values import CollectiveValues
-
             self._collectives = CollectiveValues(self.tape, self.reads.assume)
         with self.past_dispatcher():
             self._collectives.note(func, args)

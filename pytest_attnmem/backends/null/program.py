@@ -1,6 +1,10 @@
 """Runs a Python program on the null device: ``python -m pytest_attnmem.backends.null.program …``.
 
-The program runs in this process, so PyTorch's counters can be read when it ends.
+The program runs in this process, so PyTorch's counters can be read when it ends. The processes that
+it starts inherit the null device by their environment, however they are started: by
+``multiprocessing``, ``subprocess`` or ``torchrun``. ``startup/sitecustomize.py``, which Python runs
+first, prepares each that imports torch, so that it computes values as this one does, and counts its
+memory. A process that is not Python's, or isolated, reads NaN.
 """
 
 from __future__ import annotations
@@ -12,14 +16,17 @@ import runpy
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import FunctionType, ModuleType, TracebackType
-from typing import Any
+from typing import Any, Final
+
+import torch
 
 from ...errors import BackendUnavailable
 from ...leave import leave
 from ...nulldevice import counts, cudnn
-from ...nulldevice.autotune import keep_first
+from ...nulldevice.launch import active
 from ...nulldevice.torchrun import LONE
 from ...program_frames import hide_own_frames
 from ...units import format_size
@@ -27,20 +34,22 @@ from ..import_watch import after_import
 from .built_kernels import refuse_without_kernels
 from .compiled_graphs import follow_inductor
 from .device_collectives import follow_device_collectives
+from .failed_calls import leave_streams, refuse_in_the_program
 from .hidden_frames import hide_frames
-from .inductor_tuning import keep_first_configuration
 from .noting import Noting, noting
-from .process_peaks import PeaksLeft, StartedProcesses
-from .program_peaks import ProgramPeaks
-from .queued_tensors import refuse_in_the_program
-from .refused_graphs import leave_streams
+from .program_peaks import FOLDER, PeaksLeft, ProgramPeaks, StartedProcesses, held_at_peak, record
 from .settled_backward import settle_each_pass
-from .started_processes import follow_processes
 from .triton_launches import follow_triton
+from .tuning import keep_first, keep_first_configuration
 
 #: Seconds for autograd's thread to free its graph: PyTorch aborts a process that ends before that,
 #: and ``backward()`` is often the last call of a program that computes nothing.
 _LAST_MOMENT = 0.05
+
+_PATH: Final = "PYTHONPATH"
+_STARTUP: Final = str(Path(__file__).parent / "startup")
+_LIMIT: Final = "ATTNMEM_NULL_VALUES_LIMIT"
+_MUST_KNOW: Final = "ATTNMEM_NULL_MUST_KNOW"
 
 
 def prepare(values_limit: int | None, *, must_know: bool = True) -> None:
@@ -64,6 +73,27 @@ def prepare(values_limit: int | None, *, must_know: bool = True) -> None:
             follow_inductor()
             follow_processes(values_limit, must_know)
             refuse_in_the_program()
+
+
+def follow_processes(values_limit: int, must_know: bool) -> None:
+    """Prepares each process that is started from now on."""
+    os.environ[_LIMIT] = str(values_limit)
+    os.environ[_MUST_KNOW] = str(int(must_know))
+    paths = os.environ.get(_PATH)
+    if paths is None or _STARTUP not in paths.split(os.pathsep):
+        os.environ[_PATH] = _STARTUP if not paths else f"{_STARTUP}{os.pathsep}{paths}"
+
+
+def begin() -> None:
+    """Prepares this process, which has imported torch, as the one that started it was."""
+    if not active() or torch.version.cuda is None or _LIMIT not in os.environ:
+        return
+    with suppress(BackendUnavailable):  # of another torch, for which nobody can note operators
+        prepare(int(os.environ[_LIMIT]), must_know=os.environ[_MUST_KNOW] == "1")
+        if FOLDER in os.environ:
+            kept = ProgramPeaks()
+            kept.keep()
+            PeaksLeft(lambda: peaks(kept), own=True)
 
 
 def settle() -> None:
@@ -90,7 +120,6 @@ def _as_rank() -> None:
     """Makes this process a rank of many, if it was started as one."""
     if LONE in os.environ:
         from ..ranks.lone_rank import be_alone  # a torch may lack torch.distributed
-        from .held_at_peak import record
 
         be_alone()
         record()
@@ -98,8 +127,6 @@ def _as_rank() -> None:
 
 def _held(found: Mapping[str, Any]) -> dict[str, Any]:
     """Returns what each device of a rank held at its peak, by line of the program."""
-    from .held_at_peak import held_at_peak
-
     return {
         device: held_at_peak(int(device.partition(":")[2]), peak["requested_bytes"])
         for device, peak in found["peaks"].items()
@@ -120,7 +147,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     prepare(int(limit), must_know=False)
     kept = ProgramPeaks()
-    kept.watch()
+    kept.keep()
     _as_rank()
     started = StartedProcesses()
     PeaksLeft(lambda: peaks(kept), own=False)

@@ -11,14 +11,13 @@ from multiprocessing import parent_process
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_map_only
 
 from ...errors import UnknownInWorker, UnknownValue, again, first_line
 from ...nulldevice.contents import answered, unanswered_reads
 from ...values.compute import compute
-from ...values.notes import Slot
+from ...values.notes import Slot, mapped
 from ...values.tape import Tape
-from ..ranks.agreement import checks_agreement
+from ..ranks import checks_agreement
 from ..tracing.dispatch_tracker import caller
 from .outcomes import OUTCOMES, succeeded
 from .sizes import SIZES
@@ -50,7 +49,7 @@ class Reads:
         }
         self._special = {id(func): run for func, run in special.items()}  # the hash of one is slow
 
-    def run(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run_answered(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Runs an operator; its reads get true values.
 
         Raises:
@@ -135,7 +134,7 @@ class Reads:
     def _computed(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Returns what an operator returns, computed on the host."""
         self._tape.replay.afford(func, args, kwargs)
-        return compute(func, *tree_map_only(torch.Tensor, self._value, (args, kwargs)))
+        return compute(func, *mapped(self._known_value, (args, kwargs)))
 
     def _scalar(self, func: Any, args: Any, kwargs: Any) -> Any:
         return self._known(lambda: self._value(args[0]), self._otherwise(args[0])).item()
@@ -156,11 +155,15 @@ class Reads:
             out.copy_(self._known(lambda: self._value(source), self._otherwise(source)))
         return out
 
+    def _known_value(self, leaf: Any) -> Any:
+        """Returns an argument with the value of a tensor in its place."""
+        return self._value(leaf) if isinstance(leaf, torch.Tensor) else leaf
+
     def _value(self, tensor: torch.Tensor) -> torch.Tensor:
         """Returns a value; notes the assumption that it rests on."""
         if assumption := self._tape.assumption(tensor):
             self.assume(assumption)
-        return self._tape.value(tensor)
+        return self._tape.value_of(tensor)
 
     def assume(self, assumption: str) -> None:
         """Notes that the program reads a value that rests on an assumption.

@@ -14,9 +14,10 @@ from functools import wraps
 from typing import Any
 
 import torch
-from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 
-from ..autograd_thread import Engine
+from ...values.dispatcher import past_transforms
+from ..autograd_engine import RUN_BACKWARD, in_backward, next_number
+from ..cuda import Engine
 
 
 class _Thread:
@@ -34,21 +35,25 @@ class _Thread:
 
     def _go_on(self) -> None:
         """Makes nodes that nobody runs until the next one of this thread has the number."""
-        for _ in range(torch._C._autograd._get_sequence_nr(), self._number):
+        for _ in range(next_number(), self._number):
             torch._C._functions.DelayedError("", 0)
-        self._number = torch._C._autograd._get_sequence_nr()
+        self._number = next_number()
 
 
 def settle_each_pass() -> None:
-    """Waits before and after each backward pass of this process, from now on."""
-    module: Any = torch.autograd
-    run, threads = module._engine_run_backward, dict[int, _Thread]()
+    """Waits before and after each backward pass of this process, from now on.
+
+    A second call does nothing.
+    """
+    run, threads = getattr(*RUN_BACKWARD), dict[int, _Thread]()
+    if hasattr(run, "settles"):
+        return
 
     def settle() -> None:
-        if not torch.cuda.is_initialized() or torch._C._current_graph_task_id() != -1:
+        if not torch.cuda.is_initialized() or in_backward():
             return
         device = torch.cuda.current_device()
-        with temporarily_clear_interpreter_stack():  # of transforms, such as ``grad``
+        with past_transforms():  # of transforms, such as ``grad``
             if device not in threads:
                 threads[device] = _Thread(device)
             threads[device].meet()
@@ -61,4 +66,5 @@ def settle_each_pass() -> None:
         finally:  # a failed pass too: its last step has tensors
             settle()
 
-    module._engine_run_backward = settled
+    settled.settles = True  # type: ignore[attr-defined]
+    setattr(*RUN_BACKWARD, settled)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ...nulldevice.frees import Frees
+from ...nulldevice.contents import Frees
 from ...values.notes import Buffer, Random, Slot
 
 _NO_OPERATOR = (
@@ -37,7 +37,7 @@ class DeviceStorages:
 
     def drop_freed(self) -> None:
         """Forgets the storages that were freed; called before each look at an address."""
-        for address in self._frees.take():
+        for address in self._frees.drain():
             self._slots.pop(address, None)
 
     def find(self, tensor: torch.Tensor) -> Slot | None:
@@ -59,7 +59,7 @@ class DeviceStorages:
         """Returns True if an operator has used the tensor's storage before."""
         return tensor.untyped_storage().data_ptr() in self._slots
 
-    def at(self, address: int) -> tuple[Slot, int] | None:
+    def slot_at(self, address: int) -> tuple[Slot, int] | None:
         """Returns the slot of the storage that has the address, and the place in the storage."""
         for start, slot in self._slots.items():
             if start <= address < start + max(slot.buffer.nbytes, 1):

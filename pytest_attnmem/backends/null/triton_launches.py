@@ -49,7 +49,7 @@ def _running(run: Any) -> Any:
         if found is None or warmup:
             return run(self, *args, grid=grid, warmup=warmup, **kwargs)
         numbers = large_numbers((*args, *kwargs.values()))
-        inside = any(found.storages.at(number) is not None for number in numbers)
+        inside = any(found.storages.slot_at(number) is not None for number in numbers)
         addresses = inside or makes_pointers(self)
         expected = None if addresses else understood(self, args, kwargs)
         with found.expecting(expected):

@@ -7,20 +7,23 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
+import torch.distributed as dist
 
 from ...errors import UnknownValue
 from ...nulldevice.torchrun import MAIL, ended, started
 from ...values.tape import Tape
 from .collective_rules import RULES, Group, Moved, group_of
-from .lone_rank import is_lone
+from .lone_rank import lone_ranks
 
 #: Larger tensors are data, and not sizes or objects.
 _LARGEST = 1 << 24
@@ -87,12 +90,18 @@ class CollectiveValues:
         self._tape = tape
         self._on_host = on_host
         """Called with the assumption if a collective writes a tensor of the host."""
+        self._begin()
+
+    def _begin(self) -> None:
         self._mail = open_mail()
-        self._alone = is_lone(torch.distributed.distributed_c10d)
-        """False if the other ranks run too, as under torchrun; collectives move nothing then."""
+        self._rank = lone_ranks(dist.distributed_c10d)
+        """The number of the rank that this process is. 0 if the other ranks run too, as under
+        torchrun; collectives move nothing then."""
 
     def note(self, func: Any, args: Sequence[Any]) -> None:
         """Notes what a collective writes."""
+        if self._rank != lone_ranks(dist.distributed_c10d):  # this process is another rank now
+            self._begin()
         name = func.overloadpacket.__name__
         group = group_of(args)
         if group is None or self._sent(name, group, args):
@@ -105,11 +114,11 @@ class CollectiveValues:
         target, source, scale, assumed = moved
         alone = group.size == 1 or not assumed
         absent, why = "do not run, and ", "one rank runs"
-        if not self._alone:
+        if not self._rank:
             absent, why = "", "nothing moves between processes"
         assumption = f"the other ranks of {name} {absent}were taken to hold what this holds"
         if not target.is_cuda:
-            if self._alone and not alone and target.device.type == "cpu":
+            if self._rank and not alone and target.device.type == "cpu":
                 self._on_host(assumption)
         elif source is None:
             self._tape.lose(target, f"another rank sends it by {name}, and {why}")
@@ -147,7 +156,7 @@ class CollectiveValues:
             return sender == group.rank
         if sender == group.rank:
             with suppress(UnknownValue):
-                values = self._tape.value(tensor) if tensor.is_cuda else tensor
+                values = self._tape.value_of(tensor) if tensor.is_cuda else tensor
                 self._mail.post(between, values)
             return True
         letter = self._mail.take(between, group.members[sender], tensor)
@@ -158,3 +167,24 @@ class CollectiveValues:
         else:
             tensor.copy_(letter)
         return True
+
+
+def release(out: Any) -> None:
+    """Lets a collective of DDP's reducer go, which else holds its bucket for some time.
+
+    The reducer waits for a future and not for the work, so a thread of ``ProcessGroupNCCL``
+    lets the bucket go, at a time of its own. It is as early as possible here, as for streams.
+    """
+    work = out[-1] if isinstance(out, tuple) else out
+    if isinstance(work, torch.ScriptObject) and called_by_reducer(sys._getframe(1)):
+        dist.Work.unbox(work).wait()
+
+
+def called_by_reducer(frame: FrameType | None) -> bool:
+    """Returns True if C++ code on autograd's thread, or DDP's Python code, called an operator."""
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if not name.startswith(("pytest_attnmem.", "torch._ops")):
+            return name.startswith("torch.nn.parallel.")
+        frame = frame.f_back
+    return True

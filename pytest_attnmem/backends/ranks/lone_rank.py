@@ -2,27 +2,26 @@
 
 PyTorch's own ``ProcessGroupNCCL`` runs over the null device's NCCL. Two things need other ranks
 before a first collective: the store, where ranks meet, and the groups of the host (Gloo). A
-:class:`LoneStore` takes the place of the store, and PyTorch's fake process group that of Gloo.
+:class:`LoneStore` takes the place of the store, and PyTorch's fake process group, which moves
+nothing, that of Gloo. The sizes of device meshes are noted by their dimensions' names: ``tp``.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 import torch
-from torch._C._distributed_c10d import Store
+from torch._C._distributed_c10d import FakeProcessGroup, Store
 
 from ...errors import UnknownValue
 from ...nulldevice.torchrun import splitting
 from ..import_watch import after_import
-from ..null.noting import noting
 from .collective_rules import hear_reductions
-from .fake_group import fake_in_place_of
-from .mesh_sizes import watch_meshes
 
 #: The variables of torchrun's that say which rank a process is, of how many.
 RANK, WORLD_SIZE = "RANK", "WORLD_SIZE"
@@ -99,17 +98,15 @@ def be_alone() -> None:
     Torchrun's variables of the environment say which, at the time that ranks meet. A program that
     gives its rank and the size of its world to ``init_process_group`` is that rank.
     """
-    notes = noting()
-    if notes is not None:
-        notes.forget_groups()
     watch_meshes()
     after_import("torch.distributed.distributed_c10d", _replace)
     after_import("torch.distributed.pipelining.stage", _vote_alone)
 
 
-def is_lone(c10d: ModuleType) -> bool:
-    """Returns True if this process is, or was, one rank of many."""
-    return hasattr(c10d, _KEPT)
+def lone_ranks(c10d: ModuleType) -> int:
+    """Returns how many ranks of many this process has been, one after another."""
+    count: int = getattr(c10d, _KEPT, 0)
+    return count
 
 
 def has_groups() -> bool:
@@ -127,7 +124,8 @@ def leave_groups() -> None:
 def _replace(module: ModuleType) -> None:
     """Replaces where ranks meet (``rendezvous``) and which backend a device has."""
     c10d: Any = module
-    if hasattr(c10d, _KEPT):
+    setattr(c10d, _KEPT, lone_ranks(c10d) + 1)
+    if lone_ranks(c10d) > 1:
         return
     met: list[LoneStore] = []  # C++ code keeps a store alive, and not its methods
 
@@ -145,7 +143,6 @@ def _replace(module: ModuleType) -> None:
     if hasattr(c10d.ProcessGroup, "split_group"):  # since PyTorch 2.9
         c10d.ProcessGroup.split_group = _told(c10d.ProcessGroup.split_group)
     hear_reductions(c10d.ProcessGroup)
-    setattr(c10d, _KEPT, True)
     fake_in_place_of(HOST, module)
 
 
@@ -186,3 +183,96 @@ def _vote_alone(module: ModuleType) -> None:
         return self._attnmem_vote
 
     stage._warmup_forward_vote, stage._warmup_backward_result = voted, resulted
+
+
+_MODULE = "torch.distributed.device_mesh"
+_SIZES = "_attnmem_sizes"
+
+
+def watch_meshes() -> None:
+    """Begins to note the sizes of device meshes, and forgets those of earlier meshes."""
+    after_import(_MODULE, _noted)
+    forget_meshes()
+
+
+def forget_meshes() -> None:
+    """Forgets all sizes."""
+    getattr(sys.modules.get(_MODULE), _SIZES, {}).clear()
+
+
+def mesh_sizes() -> dict[str, int]:
+    """Returns the size of each named dimension; without the names that have two sizes."""
+    noted = getattr(sys.modules.get(_MODULE), _SIZES, {})
+    return {name: next(iter(sizes)) for name, sizes in noted.items() if len(sizes) == 1}
+
+
+def _noted(module: ModuleType) -> None:
+    """Makes each new mesh note its sizes."""
+    mesh: Any = module.DeviceMesh
+    if hasattr(module, _SIZES):
+        return
+    noted: dict[str, set[int]] = {}
+    setattr(module, _SIZES, noted)
+    make = mesh.__init__
+
+    def made(self: Any, *args: Any, **kwargs: Any) -> None:
+        make(self, *args, **kwargs)
+        for name, size in zip(self.mesh_dim_names or (), self.shape, strict=False):
+            noted.setdefault(name, set()).add(int(size))
+
+    mesh.__init__ = made
+
+
+#: The name of its backend.
+FAKE: Final = "fake"
+_REPLACED: Final = "_attnmem_fakes"
+
+
+def fake_in_place_of(
+    name: str, module: ModuleType, wanted: Callable[[], bool] = lambda: True
+) -> None:
+    """Has PyTorch make fake groups where a program asks for that backend, while they are wanted."""
+    c10d: Any = module
+    if hasattr(c10d, f"_create_{name}_process_group"):
+        _take_plugin(c10d.Backend, name, wanted)
+    else:  # before 2.14, PyTorch makes these groups without its table of backends
+        _configure(c10d.BackendConfig, name, wanted)
+
+
+def _fake_group(options: Any) -> Any:
+    group: Any = FakeProcessGroup
+    return group._create_internal(options.group_rank, options.group_size, group.Options())
+
+
+def _take_plugin(backend: Any, name: str, wanted: Callable[[], bool]) -> None:
+    before = backend._plugins.get(name.upper())
+
+    def made(options: Any, own: Any) -> Any:
+        if wanted() or before is None:
+            return _fake_group(options)
+        return before.creator_fn(options, own)
+
+    backend._plugins[name.upper()] = backend._BackendPlugin(made, True)
+
+
+def _configure(config: Any, name: str, wanted: Callable[[], bool]) -> None:
+    """Makes a configuration take the fake backend in the place of another."""
+    replaced: dict[str, Callable[[], bool]] | None = getattr(config, _REPLACED, None)
+    if replaced is not None:
+        replaced[name] = wanted
+        return
+    replaced = {name: wanted}
+    setattr(config, _REPLACED, replaced)
+    configure = config.__init__
+
+    def configured(self: Any, backend: Any) -> None:
+        configure(self, backend)
+        backends = self.device_backend_map
+        fakes = {one for one, wanted in replaced.items() if one in backends.values() and wanted()}
+        if fakes:
+            import_module("torch.testing._internal.distributed.fake_pg")  # registers it
+            self.device_backend_map = {
+                device: FAKE if one in fakes else one for device, one in backends.items()
+            }
+
+    config.__init__ = configured

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import torch
 
 from ...errors import BackendUnavailable
 from ...measurement.installed_torch import missing_rules
-from ...measurement.protocol import Recorder
+from ...measurement.protocol import Interval, Recorder
 from ...profiles import DEFAULT_PROFILE, DeviceProfile, find_profile
 from ..base import Backend
 from ..tracing.dispatch_tracker import raised_at
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from .simulation import DeviceSimulation
 
 __all__ = ["Simulated", "open_backend", "plan", "program_only"]
+
+
+#: Bytes of the device: nothing is known of what a program needs, so it never runs out of memory.
+_UNLIMITED = 1 << 60
 
 
 class Simulated(Backend):
@@ -141,6 +146,42 @@ class Simulated(Backend):
         return self.simulation.device.out_of_memory or f"it does not fit{raised_at(error)}"
 
 
+class WithoutRules(Simulated):
+    """A device whose windows are not measured, for the reason ``missing``."""
+
+    def __init__(self, profile: DeviceProfile, missing: str) -> None:
+        super().__init__(replace(profile, memory_bytes=_UNLIMITED))
+        self._missing = missing
+
+    def prime(self) -> int:
+        """Allocates library workspaces; returns 0, because their bytes are unknown."""
+        super().prime()
+        return 0
+
+    def gauge(self) -> Recorder:
+        """Returns a recorder that measures nothing."""
+        return _Unmeasured(super().gauge(), self._missing)
+
+    def tracer(self) -> Recorder:
+        """Returns a recorder that measures nothing, and lists no tensor."""
+        return _Unmeasured(super().tracer(), self._missing)
+
+
+class _Unmeasured:
+    """Runs a recorder, and keeps none of its numbers."""
+
+    def __init__(self, recorder: Recorder, missing: str) -> None:
+        self._recorder = recorder
+        self._missing = missing
+
+    def start(self) -> None:
+        self._recorder.start()
+
+    def stop(self) -> Interval:
+        allocations = self._recorder.stop().allocations
+        return Interval(None, None, None, allocations, self._missing)
+
+
 def open_backend(argument: str, profiles: Iterable[DeviceProfile] = ()) -> Simulated:
     """Returns the device with that profile, which may be one of ``profiles``; else an A100-80GB.
 
@@ -153,8 +194,6 @@ def open_backend(argument: str, profiles: Iterable[DeviceProfile] = ()) -> Simul
     profile, missing = find_profile(argument or DEFAULT_PROFILE, profiles), missing_rules()
     try:
         if missing:
-            from .without_rules import WithoutRules
-
             return WithoutRules(profile, missing)
         return Simulated(profile)
     except (ImportError, AttributeError) as error:

@@ -17,7 +17,6 @@ from ..import_watch import after_import
 from .program_errors import at
 
 if TYPE_CHECKING:
-    from ...errors import CannotSimulate
     from .patched import Patches
 
 _SHOWN: Final = "_attnmem_triton_driver"

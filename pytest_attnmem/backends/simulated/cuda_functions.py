@@ -7,64 +7,45 @@ names stand beside them, where a build without CUDA has something that only look
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol
+from typing import Any, Final, NoReturn
 
 import torch
 
 from ...certified.certificate import newest_for, packaged
 from ...errors import CannotSimulate
 from ...torch_releases import Version
+from ..autograd_engine import RUN_BACKWARD
 from .absent_calls import absent_calls
-from .attention import questions
+from .attention.sdpa import attention_patches
 from .generators import DefaultGenerator, RandomState, SimulatedGenerator
 from .program_errors import at
+from .pytorch_device.accelerator import IN_BAD_FORK
 from .pytorch_device.tensors import TensorMaker
 from .simulated_device import Device
 from .storages import DeviceStorage
 from .streams import Event, EventOf, Stream, StreamGraphs, StreamPools, stream_types
 
-if TYPE_CHECKING:
-    from .simulated_device import Device
 
+def _memory_stats(device: Device) -> dict[str, Any]:
+    """Returns the counters that are simulated, nested as PyTorch has them; it knows no others."""
+    statistics, peaks = device.statistics, device.peaks()
 
-class MemoryStats(OrderedDict[str, int]):
-    """The counters that are simulated, by PyTorch's names; others are refused, never 0."""
+    def level(kind: str) -> dict[str, Any]:
+        found = getattr(statistics, kind)
+        return {"all": {"current": found.current, "peak": peaks.get(kind, found.peak)}}
 
-    def __init__(self, device: Device, refused: Callable[[str], CannotSimulate]) -> None:
-        super().__init__()
-        self._refused = refused
-        statistics, peaks = device.statistics, device.peaks()
-        self["num_alloc_retries"] = statistics.alloc_retries
-        self["num_ooms"] = statistics.ooms
-        self["num_oom_rejections"] = statistics.oom_rejections
-        self["num_device_alloc"] = statistics.device_allocs
-        self["num_device_free"] = statistics.device_frees
-        for kind in ("requested", "allocated", "active", "reserved", "inactive_split"):
-            level = getattr(statistics, kind)
-            self[f"{kind}_bytes.all.current"] = level.current
-            self[f"{kind}_bytes.all.peak"] = peaks.get(kind, level.peak)
-
-    def __missing__(self, name: str) -> int:
-        raise self._refused(f"torch.cuda.memory_stats()[{name!r}]{at()} cannot be simulated")
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """Returns a counter; the default would stand for one that is refused, so it is not used."""
-        return self[name]
-
-    def nested(self) -> dict[str, Any]:
-        """Returns what ``torch.cuda.memory_stats_as_nested_dict`` returns of these counters."""
-        found: dict[str, Any] = {}
-        for name, value in self.items():
-            *path, last = name.split(".")
-            inner = found
-            for part in path:
-                inner = inner.setdefault(part, {})
-            inner[last] = value
-        return found
+    kinds = ("requested", "allocated", "active", "reserved", "inactive_split")
+    return {
+        "num_alloc_retries": statistics.alloc_retries,
+        "num_ooms": statistics.ooms,
+        "num_oom_rejections": statistics.oom_rejections,
+        "num_device_alloc": statistics.device_allocs,
+        "num_device_free": statistics.device_frees,
+        **{f"{kind}_bytes": level(kind) for kind in kinds},
+    }
 
 
 def _of_one_device() -> dict[tuple[Any, str], Any]:
@@ -149,21 +130,18 @@ class _LegacyType(type):
         raise cls.refuse(f"torch.cuda.{cls.__name__}{at()} cannot be simulated; use torch.tensor")
 
 
-class Refuses(Protocol):
-    """What records the refusals of a window."""
-
-    def refuse(self, why: str) -> CannotSimulate:
-        """Returns the error to raise."""
-
-
 class CudaFunctions:
     """What ``torch.cuda`` finds below it, with the current stream of one device."""
 
     def __init__(
-        self, device: Device, random: RandomState, refuses: Refuses, maker: TensorMaker
+        self,
+        device: Device,
+        random: RandomState,
+        refuse: Callable[[str], CannotSimulate],
+        maker: TensorMaker,
     ) -> None:
         self._device = device
-        self._refuse = refuses.refuse
+        self._refuse = refuse
         self._maker = maker
         self._pools, self._graphs = StreamPools(), StreamGraphs()
         self._any_stream, self._stream_type, self._external = stream_types(self, self._pools)
@@ -178,14 +156,13 @@ class CudaFunctions:
         def is_in_bad_fork() -> bool:
             return os.getpid() != process
 
-        autograd: Any = torch.autograd
-        run_backward = autograd._engine_run_backward
+        run_backward = getattr(*RUN_BACKWARD)
         absent = absent_calls(self._refuse, self._device.workspaces)
         functions = {**self._of_devices(), **self._of_memory(), **self._of_streams()}
         found: dict[tuple[Any, str], Any] = {
             **{key: call for key, call in absent.items() if key[1] not in _THERE},
             **_of_one_device(),
-            **questions.patches(self._device.profile),
+            **attention_patches(self._device.profile),
             **build_patches(self._device.version),
             **{(torch._C, f"_cuda_{name}"): function for name, function in functions.items()},
             **{(torch._C, f"_accelerator_{name}"): function
@@ -193,11 +170,11 @@ class CudaFunctions:
             **{(torch.cuda, name): value for name, value in self._names().items()},
             (torch._C, "_has_cuda"): True,
             **dict.fromkeys(
-                ((torch._C, "_cuda_isInBadFork"), (torch.cuda, "_is_in_bad_fork")), is_in_bad_fork
+                ((torch._C, "_cuda_isInBadFork"), IN_BAD_FORK), is_in_bad_fork
             ),
             (torch._C, "_get_accelerator"): lambda *_: _CUDA,
             (torch.cuda.graphs, "_cuda_isCurrentStreamCapturing"): lambda: False,
-            (autograd, "_engine_run_backward"): self._graphs.checked(run_backward, self._refuse),
+            RUN_BACKWARD: self._graphs.checked(run_backward, self._refuse),
             (torch, "Generator"): SimulatedGenerator,
             (torch, "Stream"): self._any_stream,
             (torch, "Event"): EventOf,
@@ -320,15 +297,12 @@ class CudaFunctions:
 
     def _of_memory(self) -> Mapping[str, Any]:
         return {
-            "memoryStats": self._of_one(self._nested),
+            "memoryStats": self._of_one(lambda: _memory_stats(self._device)),
             "resetPeakMemoryStats": self._of_one(self._device.reset_peaks),
             "resetAccumulatedMemoryStats": self._of_one(lambda: None),
             "emptyCache": lambda *_: self._device.empty_cache(),
             "cudaCachingAllocator_set_allocator_settings": lambda settings: None,
         }
-
-    def _nested(self) -> dict[str, Any]:
-        return MemoryStats(self._device, self._refuse).nested()
 
     def _of_accelerator(self) -> Mapping[str, Any]:
         memory = self._of_memory()

@@ -12,8 +12,7 @@ from ...certified.certificate import cudnn_of
 from ...errors import BackendUnavailable
 from ...nulldevice.kept_build import user_cache
 from ...nulldevice.launch import variables
-from ...nulldevice.plan_file import PlanFile
-from ...nulldevice.planner_process import PlannerProcess
+from ...nulldevice.planner_process import PlanFile, PlannerProcess
 from ...profiles import DeviceProfile
 from ...torch_releases import Version
 
@@ -67,7 +66,7 @@ class CudnnPlans:
                 except BackendUnavailable as error:
                     return f"{_WHO}: {error}"
                 self._answers[question] = found
-                self._file.add(question, found)
+                self._file.append(question, found)
             return self._answers[question]
 
     def _planner(self) -> PlannerProcess:

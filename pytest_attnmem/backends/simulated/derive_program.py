@@ -11,22 +11,22 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from ...closed_forms.allocation_trace import Allocated, Freed, Program, Run
+from ...closed_forms.live_sets import Allocated, Freed, Program, Run
 from ...errors import AttnMemError, BudgetError, CannotSimulate, SizesError, StartAgain
 from ...measurement.held import Held
 from ...measurement.qkv_inputs import dtype_of
 from ...profiles import DEFAULT_PROFILE, find_profile
 from ...symbols.argument_shapes import Argument
 from ...units import shown
+from ..autograd_engine import RUN_BACKWARD
 from ..tracing.dispatch_tracker import raised_at
 from .op_rules import plan, program_only
+from .patched import patched
 from .process import process_device
 from .simulation import DeviceSimulation
 
 #: Bytes of the device: a program must not run out of memory while its formula is derived.
 _UNLIMITED = 1 << 60
-#: The end of autograd's error for a backward pass under ``no_grad``.
-_NEEDS_GRADIENTS = "does not require grad and does not have a grad_fn"
 
 
 @contextmanager
@@ -50,7 +50,14 @@ def program(
     device = replace(find_profile(profile or DEFAULT_PROFILE), memory_bytes=_UNLIMITED)
     simulation = DeviceSimulation(device, process_device(), plan if profile else program_only)
     floating = dtype_of(dtype, "derive")
-    trains = [backward]
+    trains, failing = [backward], [False]
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        """Runs a backward pass of the function; notes if it fails where gradients are off."""
+        failing[0] = not torch.is_grad_enabled()
+        out = run_backward(*args, **kwargs)
+        failing[0] = False
+        return out
 
     def run(sizes: Mapping[str, int]) -> Run:
         def call(made: Sequence[Any]) -> Any:
@@ -63,6 +70,7 @@ def program(
             return out
 
         try:
+            failing[0] = False
             with torch.set_grad_enabled(trains[0]):
                 made = [_input(argument, sizes, floating, backward) for argument in arguments]
                 for tensor in made:
@@ -72,7 +80,7 @@ def program(
         except (AttnMemError, KeyboardInterrupt):
             raise
         except Exception as error:
-            if not trains[0] and _NEEDS_GRADIENTS in str(error):
+            if not trains[0] and failing[0]:
                 trains[0] = True
                 return run(sizes)
             listed = " ".join(f"{name}={size}" for name, size in sizes.items())
@@ -87,7 +95,9 @@ def program(
         )
 
     with simulation.active():  # once, because entering takes longer than most programs
-        yield run
+        run_backward = getattr(*RUN_BACKWARD)
+        with patched({RUN_BACKWARD: noted}):
+            yield run
 
 
 def _recorded(

@@ -11,9 +11,8 @@ from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import torch
-from torch.utils._mode_utils import no_dispatch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from ...values.dispatcher import DispatchMode, past_modes
 from ...values.notes import Random
 
 #: The bytes of a state (c10's ``CUDAGeneratorImpl``): a seed and an offset.
@@ -41,13 +40,13 @@ class RandomState:
 
     def get(self) -> torch.Tensor:
         """Returns the state, ``[16]`` uint8 on the host."""
-        with torch._C.DisableTorchFunction(), no_dispatch():
+        with torch.DisableTorchFunction(), past_modes():
             packed = struct.pack(_LAYOUT, self.seed, self.offset)
             return torch.tensor(list(packed), dtype=torch.uint8)
 
     def set(self, state: torch.Tensor) -> None:
         """Restores a state that ``get`` returned, or a seed alone."""
-        with torch._C.DisableTorchFunction():
+        with torch.DisableTorchFunction():
             packed = bytes(state.tolist())
         if len(packed) == struct.calcsize(_SEED):
             self.manual_seed(struct.unpack(_SEED, packed)[0])
@@ -57,31 +56,20 @@ class RandomState:
             raise RuntimeError("RNG state is wrong size")
 
 
-_Real: Any = torch._C.Generator
+#: PyTorch's own, whatever stands in its place in a window.
+RealGenerator: Any = torch.Generator
 
 
-class _Owners:
-    """The generators of programs, by the objects that operators get in their place."""
-
-    def __init__(self) -> None:
-        self._by_id = WeakValueDictionary[int, "SimulatedGenerator"]()
-
-    def add(self, generator: SimulatedGenerator, seen: Any) -> None:
-        self._by_id[id(seen)] = generator
-
-    def of(self, seen: Any) -> Any:
-        return self._by_id.get(id(seen), seen)
-
-
-_OWNERS: Final = _Owners()
+#: The generators of programs, by the id of the object that operators get in the place of each.
+_OWNERS: Final = WeakValueDictionary[int, "SimulatedGenerator"]()
 
 
 def owner(seen: Any) -> Any:
     """Returns the generator of the program that an operator got; a real one for itself."""
-    return _OWNERS.of(seen)
+    return _OWNERS.get(id(seen), seen)
 
 
-class _Reached(TorchDispatchMode):
+class _Reached(DispatchMode):
     """Keeps the generator that an operator gets."""
 
     def __init__(self) -> None:
@@ -94,8 +82,8 @@ class _Reached(TorchDispatchMode):
 
 
 def _seen_by_operators(generator: SimulatedGenerator) -> Any:
-    with torch._C.DisableTorchFunction():
-        with no_dispatch():
+    with torch.DisableTorchFunction():
+        with past_modes():
             number = torch.empty(0)
         with _Reached() as mode:
             number.random_(generator=generator)
@@ -106,7 +94,7 @@ class _AnyGenerator(type(torch.Generator)):  # type: ignore[misc]
     """Makes the real generators of the host instances of the simulated type."""
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, _Real)
+        return isinstance(instance, RealGenerator)
 
 
 class SimulatedGenerator(torch.Generator, metaclass=_AnyGenerator):
@@ -122,7 +110,7 @@ class SimulatedGenerator(torch.Generator, metaclass=_AnyGenerator):
         self.on_device: RandomState | None = RandomState() if on_device else None
         """The state on the device; None for a generator of the host."""
         self._seen = _seen_by_operators(self)
-        _OWNERS.add(self, self._seen)
+        _OWNERS[id(self._seen)] = self
 
     device = property(lambda self: self._device)
 
@@ -134,14 +122,14 @@ class SimulatedGenerator(torch.Generator, metaclass=_AnyGenerator):
     def manual_seed(self, seed: int) -> SimulatedGenerator:
         """Sets the seed."""
         if self.on_device is None:
-            _Real.manual_seed(self.host, seed)
+            RealGenerator.manual_seed(self.host, seed)
         else:
             self.on_device.manual_seed(seed)
         return self
 
     def seed(self) -> int:
         """Sets a seed that nobody knows, and returns it."""
-        seed: int = _Real.seed(self.host)
+        seed: int = RealGenerator.seed(self.host)
         if self.on_device is not None:
             self.on_device.manual_seed(seed)
         return seed
@@ -149,19 +137,19 @@ class SimulatedGenerator(torch.Generator, metaclass=_AnyGenerator):
     def initial_seed(self) -> int:
         """Returns the last seed."""
         if self.on_device is None:
-            return _Real.initial_seed(self.host)  # type: ignore[no-any-return]
+            return RealGenerator.initial_seed(self.host)  # type: ignore[no-any-return]
         return self.on_device.seed
 
     def get_state(self) -> torch.Tensor:
         """Returns the state, uint8 on the host."""
         if self.on_device is None:
-            return _Real.get_state(self.host)  # type: ignore[no-any-return]
+            return RealGenerator.get_state(self.host)  # type: ignore[no-any-return]
         return self.on_device.get()
 
     def set_state(self, state: torch.Tensor) -> SimulatedGenerator:
         """Restores a state."""
         if self.on_device is None:
-            _Real.set_state(self.host, state)
+            RealGenerator.set_state(self.host, state)
         else:
             self.on_device.set(state)
         return self
@@ -174,7 +162,7 @@ class SimulatedGenerator(torch.Generator, metaclass=_AnyGenerator):
     def graphsafe_get_state(self) -> SimulatedGenerator:
         """Returns a generator that shares the state, on the device."""
         if self.on_device is None:
-            return _Real.graphsafe_get_state(self.host)  # type: ignore[no-any-return]
+            return RealGenerator.graphsafe_get_state(self.host)  # type: ignore[no-any-return]
         made = SimulatedGenerator(self._device)
         made.on_device = self.on_device
         return made
@@ -182,7 +170,7 @@ class SimulatedGenerator(torch.Generator, metaclass=_AnyGenerator):
     def graphsafe_set_state(self, state: Any) -> SimulatedGenerator:
         """Shares the state of another generator, on the device."""
         if self.on_device is None:
-            _Real.graphsafe_set_state(self.host, state)
+            RealGenerator.graphsafe_set_state(self.host, state)
         else:
             self.on_device = state.on_device
         return self
@@ -190,13 +178,13 @@ class SimulatedGenerator(torch.Generator, metaclass=_AnyGenerator):
     def get_offset(self) -> int:
         """Returns the numbers that were drawn since the seed, on the device."""
         if self.on_device is None:
-            return _Real.get_offset(self.host)  # type: ignore[no-any-return]
+            return RealGenerator.get_offset(self.host)  # type: ignore[no-any-return]
         return self.on_device.offset
 
     def set_offset(self, offset: int) -> SimulatedGenerator:
         """Goes to a number after the seed, on the device."""
         if self.on_device is None:
-            _Real.set_offset(self.host, offset)
+            RealGenerator.set_offset(self.host, offset)
         else:
             self.on_device.offset = offset
         return self
@@ -219,4 +207,4 @@ class DefaultGenerator(SimulatedGenerator):
     @property
     def host(self) -> Any:
         """Returns PyTorch's own generator of the host."""
-        return torch._C.default_generator
+        return torch.default_generator

@@ -10,9 +10,9 @@ import torch
 
 from ...values.notes import Layouts
 from ...values.repeated_note import RepeatedNote
-from .convolution.settings import cudnn_settings
-from .layout_rules import OF_STORAGES
+from .convolution.layer import cudnn_settings
 from .op_plan import AllocationPlan
+from .shape_rules import OF_STORAGES
 
 #: Calls that are remembered; then all are forgotten, as a program that makes more sizes than these
 #: makes new ones.
@@ -108,7 +108,7 @@ class KnownCalls:
         """Returns what is known of a call."""
         return self._calls.get(key)
 
-    def add(self, key: tuple[Any, ...], call: KnownCall) -> None:
+    def remember(self, key: tuple[Any, ...], call: KnownCall) -> None:
         """Remembers a call."""
         if len(self._calls) >= MOST:
             self._calls.clear()

@@ -18,8 +18,7 @@ import torch
 
 from ..certification.installed import refusal
 from . import attention, convolution, scratch
-from .op_arguments import writes_into_targets
-from .op_plan import AllocationPlan, OpCall, Output, Rule, Unplanned
+from .op_plan import AllocationPlan, OpCall, Output, Rule, Unplanned, writes_into_targets
 from .scratch.pointwise import rule_by_kind
 
 

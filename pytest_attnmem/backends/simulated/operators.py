@@ -15,9 +15,11 @@ from ...errors import CannotCompute, CannotSimulate, UnknownValue
 from ...profiles import DeviceProfile
 from ...torch_releases import Version
 from ...values.compute import compute
+from ...values.dispatcher import takes_numbers
 from ...values.notes import Layouts
 from ...values.repeated_note import RepeatedNote, repeated_note
 from ...values.tape import Tape
+from .deterministic import deterministic_plan, filled_through, is_deterministic
 from .known_calls import KnownCall, KnownCalls, MadeTensor, key_of
 from .op_plan import AllocationPlan, OpCall, Output, Planner
 from .pytorch_device.tensors import TensorMaker, nbytes_of, place, view
@@ -34,8 +36,6 @@ _BY_COLUMNS: Final = frozenset({_aten.nonzero.default})
 _SIZED_BY_VALUES: Final = torch.Tag.dynamic_output_shape
 _TOLD_BY_VALUES: Final = torch.Tag.data_dependent_output
 _BY_VALUES: Final = frozenset({_SIZED_BY_VALUES, _TOLD_BY_VALUES})
-_is_deterministic = torch._C._get_deterministic_algorithms
-_DETERMINISTIC: Final = "deterministic algorithms on simulated; use null"
 #: The error of PyTorch (``_lazy_init`` of torch/cuda/__init__.py).
 _FORKED: Final = (
     "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use"
@@ -106,9 +106,7 @@ class Operators:
         if self.is_forked:
             raise RuntimeError(_FORKED)
         running = self.current
-        if _is_deterministic():
-            running.explain_unknown(_DETERMINISTIC)
-        key = key_of(func, args, kwargs)
+        key = None if is_deterministic() else key_of(func, args, kwargs)
         known = None if key is None else running.calls.find(key)
         if known is None:
             out = self._run_first(running, key, func, args, kwargs)
@@ -156,7 +154,7 @@ class Operators:
         if not (running.is_active or self.maker.has_tensors):
             raise AssertionError("Torch not compiled with CUDA enabled")  # PyTorch's own
         on = kwargs.get("device")
-        if type(on) is torch.device and on.type != self.maker.key.type:  # the result is elsewhere
+        if type(on) is torch.device and on.type != "cuda":  # the result is elsewhere
             twins = Twins(self.maker, func)
             named = {name: twins.of(value) for name, value in kwargs.items()}
             return func(*map(twins.of, args), **{**named, "device": on})
@@ -194,7 +192,7 @@ class Operators:
             known.layouts = Layouts(tuple(call.inputs), tuple(call.outputs))
             if known.is_one:
                 known.note = self._note_of(func, args, kwargs, known.layouts)
-            running.calls.add(key, known)
+            running.calls.remember(key, known)
         return out
 
     def _note_of(
@@ -257,12 +255,18 @@ class Operators:
     ) -> AllocationPlan | None:
         ghosts = tuple(self.maker.ghost(one.shape, one.stride, one.dtype) for one in made)
         call = OpCall(
-            str(func), args, kwargs, ghosts, running.profile, False, running.version,
+            str(func), args, kwargs, ghosts, running.profile, is_deterministic(), running.version,
             running.workspace_of_cudnn, resized,
         )  # fmt: skip
         found = running.plan(call)
         if found is None:
             running.mark_unknown(str(func))
+        elif call.deterministic:
+            found = deterministic_plan(call, found)
+            if found is None:
+                running.explain_unknown(
+                    f"{func} of deterministic algorithms on simulated; use null"
+                )
         return found
 
     def _made(self, twin: torch.Tensor) -> MadeTensor:
@@ -289,6 +293,8 @@ class Operators:
             return False
         storage = running.new_storage(needed, tuple(shape), tensor.dtype)
         running.resize(func, storage, needed)
+        if not stored and is_deterministic():  # else the old memory took more
+            running.allocate(func, filled_through(tensor.element_size()), ())
         whole = self.maker.make(storage, (needed,), (1,), torch.uint8)
         place(tensor, whole.untyped_storage(), offset, shape, stride)
         return True
@@ -308,7 +314,7 @@ def _with_tensors(func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
         for at, (arg, expected) in enumerate(zip(args, func._schema.arguments, strict=False))
         if type(arg) in _NUMBERS and isinstance(expected.type, torch.TensorType)
     ]
-    if not wrapped or torch._C._should_allow_numbers_as_tensors(func._opname):
+    if not wrapped or takes_numbers(func._opname):
         return args
     return tuple(
         torch.tensor(arg, device="cpu") if at in wrapped else arg for at, arg in enumerate(args)
@@ -326,3 +332,53 @@ def _settled(made: list[MadeTensor], plan: AllocationPlan) -> list[MadeTensor]:
             one._replace(nbytes=nbytes if nbytes is not None else one.nbytes, on_host=on_host)
         )
     return found
+
+
+_storage: Any = torch.UntypedStorage
+_base: Any = torch._C.StorageBase
+_resized = "its storage got another size without an operator"
+
+
+def storage_methods(operators: Operators) -> dict[tuple[Any, str], Any]:
+    """Returns the methods by owner and name."""
+    maker = operators.maker
+
+    def stored(storage: Any) -> DeviceStorage | None:
+        found = maker.stored_at(storage.data_ptr()) if storage.device == maker.device else None
+        return found if isinstance(found, DeviceStorage) else None
+
+    def resize_(storage: Any, size: int) -> Any:
+        found = stored(storage)
+        if found is None:
+            return _resize(storage, size)
+        if size != found.nbytes:
+            running = operators.current
+            running.resize("resize_", found, size)
+            whole = torch.empty(0, dtype=torch.uint8, device=maker.device).set_(storage)
+            running.tape.lose(whole, _resized)
+        return storage
+
+    def nbytes(storage: Any) -> int:
+        found = stored(storage)
+        return _nbytes(storage) if found is None else found.nbytes
+
+    _resize: Callable[[Any, int], Any] = _storage.resize_
+    _nbytes: Callable[[Any], int] = _storage.nbytes
+    return {
+        (_storage, "__new__"): _new_on(maker.device),
+        (_storage, "resize_"): resize_,
+        **dict.fromkeys(((_storage, "nbytes"), (_storage, "size")), nbytes),
+    }
+
+
+def _new_on(own: torch.device) -> Any:
+    """Returns what makes a storage: of a number of bytes, or of a list of them."""
+
+    def new(cls: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
+        if device is None or torch.device(device).type != own.type:
+            return _base.__new__(cls, *args, device=device, **kwargs)
+        if args and not isinstance(args[0], int):
+            return torch.tensor(args[0], dtype=torch.uint8, device=device).untyped_storage()
+        return torch.empty(*args[:1] or (0,), dtype=torch.uint8, device=device).untyped_storage()
+
+    return staticmethod(new)

@@ -14,13 +14,12 @@ from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary, ref
 
 import torch
-from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
-from torch.utils._mode_utils import no_dispatch
 
 from ...errors import CannotCompute, CannotSimulate, UnknownValue
+from ...values.dispatcher import past_modes, past_transforms
 from ...values.tape import Tape
-from .dispatch import tensors_in, unwrapped
 from .program_errors import at
+from .pytorch_device.kernels import tensors_in, unwrapped
 from .pytorch_device.tensors import Stored, TensorMaker, place
 
 #: The floating-point operations that a test may cost for what later tests read of its fixtures.
@@ -51,8 +50,15 @@ class _Moved(NamedTuple):
 
     tensor: ref[torch.Tensor]
     data: torch.Tensor
-    gradient: torch.Tensor | None
+    gradient: ref[torch.Tensor] | None
+    """Not the tensor itself, whose memory is free once the program drops it."""
+    gradient_data: torch.Tensor | None
     requires_grad: bool
+
+    def gradient_before(self) -> torch.Tensor | None:
+        """Returns the gradient, or another tensor of its data if the program dropped it."""
+        found = None if self.gradient is None else self.gradient()
+        return self.gradient_data if found is None else found
 
 
 class OutsideTensors:
@@ -62,13 +68,13 @@ class OutsideTensors:
         self,
         maker: TensorMaker,
         tape: Tape,
-        new_input: Callable[[int], Stored],
+        new_older: Callable[[int], Stored],
         refuse: Callable[[str], CannotSimulate],
     ) -> None:
-        """``new_input`` makes a storage of so many bytes that no window counts."""
+        """``new_older`` makes a storage of so many bytes that is older than the window."""
         self._maker = maker
         self._tape = tape
-        self._new_input = new_input
+        self._new_older = new_older
         self._refuse = refuse
         self._nothing = maker.ghost((0,), (1,), torch.uint8)
         self._moved: dict[int, _Moved] = {}
@@ -97,7 +103,7 @@ class OutsideTensors:
         }
         found = [*filter(self._is_ours, given.values())]
         if found:
-            with temporarily_clear_interpreter_stack(), no_dispatch(), torch.no_grad():
+            with past_transforms(), past_modes(), torch.no_grad():
                 for tensor in found:
                     self._move(tensor)
         return bool(found)
@@ -130,7 +136,7 @@ class OutsideTensors:
         What takes much work to know stays on the device.
         """
         left, self._left = [*self._left.values()], WeakValueDictionary()
-        with torch._C.DisableTorchFunction(), torch.no_grad(), no_dispatch():
+        with torch.DisableTorchFunction(), torch.no_grad(), past_modes():
             for tensor in left:
                 if self._maker.is_here(tensor) and (values := self._affordable(tensor)) is not None:
                     tensor.data = values.clone()
@@ -143,7 +149,7 @@ class OutsideTensors:
         """
         moved, self._moved = [*self._moved.values()], {}
         self._on_device.clear()
-        with torch._C.DisableTorchFunction(), torch.no_grad(), no_dispatch():
+        with torch.DisableTorchFunction(), torch.no_grad(), past_modes():
             back = [
                 (tensor, before)
                 for before in moved
@@ -193,7 +199,13 @@ class OutsideTensors:
                 f" torch.Tensor(…), and was used{at()}; name its device"
             )
         data, gradient = tensor.detach(), tensor.grad
-        self._moved[id(tensor)] = _Moved(ref(tensor), data, gradient, tensor.requires_grad)
+        self._moved[id(tensor)] = _Moved(
+            ref(tensor),
+            data,
+            None if gradient is None else ref(gradient),
+            None if gradient is None else self._host_data(gradient),
+            tensor.requires_grad,
+        )
         tensor.grad = None
         tensor.data = self._counterpart(data)
         self._on_device.setdefault(data.untyped_storage().data_ptr(), ref(tensor))
@@ -201,6 +213,10 @@ class OutsideTensors:
             if gradient.is_cpu:
                 self._move(gradient)
             tensor.grad = gradient
+
+    def _host_data(self, tensor: torch.Tensor) -> torch.Tensor:
+        moved = self._moved.get(id(tensor))
+        return tensor.detach() if moved is None or tensor.is_cpu else moved.data
 
     def _counterpart(self, data: torch.Tensor) -> torch.Tensor:
         """Returns a tensor of the device, which shares its storage as the one of the host does."""
@@ -211,7 +227,7 @@ class OutsideTensors:
             on_device = first.untyped_storage()
         else:
             nbytes = storage.nbytes()
-            whole = self._maker.make(self._new_input(nbytes), (nbytes,), (1,), torch.uint8)
+            whole = self._maker.make(self._new_older(nbytes), (nbytes,), (1,), torch.uint8)
             self._tape.share(whole, data)
             on_device = whole.untyped_storage()
         made = self._maker.ghost((0,), (1,), data.dtype)
@@ -223,9 +239,10 @@ class OutsideTensors:
     ) -> torch.Tensor | None:
         """Takes the gradient of a tensor away; returns the one that it has on the host."""
         gradient, tensor.grad = tensor.grad, None
+        earlier = before.gradient_before()
         if not settled:
-            return before.gradient
-        if gradient is None or gradient is before.gradient or not self._maker.is_here(gradient):
+            return earlier
+        if gradient is None or gradient is earlier or not self._maker.is_here(gradient):
             return gradient
         made = torch.zeros(gradient.shape, dtype=gradient.dtype, device="cpu")
         self._write(made, gradient)
@@ -243,7 +260,7 @@ class OutsideTensors:
         replay = self._tape.replay
         limit, replay.limit = replay.limit, min(replay.limit, _WORK_OF_A_TEST)
         try:
-            return self._tape.value(tensor)
+            return self._tape.value_of(tensor)
         except (CannotCompute, UnknownValue):
             return None
         finally:

@@ -11,17 +11,14 @@ from typing import Any, Final
 
 import torch
 
-from .attention import questions
-from .attention.sdpa import scaled_dot_product_attention
-from .batch_norm import batch_norm, mapped_batch_norm
+from ...values.dispatcher import has_kernel
+from .attention.sdpa import number_of_backend, scaled_dot_product_attention
 from .composed_ops import COMPOSED
-from .dispatch import in_cpp
+from .cudnn_choices import BY_CUDNN, batch_norm, is_for_cudnn, mapped_batch_norm, sampled
 from .fast_encoder import encoder_layer, multi_head_attention
-from .grids import sampled
 from .op_rules import RULES
 from .operators import Operators
-from .pytorch_device.kernels import Run, below
-from .recurrent_ops import BY_CUDNN, is_for_cudnn
+from .pytorch_device.kernels import Run, below, in_cpp, layers
 from .storages import DeviceStorage
 
 _aten = torch.ops.aten
@@ -31,8 +28,8 @@ _NETWORKS: Final = tuple(
     for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
     for overload in ("input", "data")
 )
-_META: Final = torch._C.DispatchKey.Meta
-_CPU: Final = torch._C.DispatchKey.CPU
+_META: Final = torch.DispatchKey.Meta
+_CPU: Final = torch.DispatchKey.CPU
 _ATTENTION: Final = _aten.scaled_dot_product_attention.default
 
 #: The kernels that are the same on all devices.
@@ -118,9 +115,7 @@ def _is_composed_below(op: Any) -> bool:
     if any(argument.alias_info is not None for argument in schema.arguments) or op in _BY_PARTS:
         return False
     makes = bool(schema.returns) and all("Tensor" in str(one.type) for one in schema.returns)
-    return makes and any(
-        torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key) for key in _EXPLICIT
-    )
+    return makes and any(has_kernel(op.name(), key) for key in _EXPLICIT)
 
 
 def composites(operators: Operators) -> Mapping[Any, Run]:
@@ -129,7 +124,7 @@ def composites(operators: Operators) -> Mapping[Any, Run]:
         _aten.scaled_dot_product_attention.default: partial(
             _attended, operators, scaled_dot_product_attention
         ),
-        _aten._fused_sdp_choice.default: partial(_attended, operators, questions.number_of_backend),
+        _aten._fused_sdp_choice.default: partial(_attended, operators, number_of_backend),
         _aten.batch_norm.default: lambda *args: batch_norm(operators.current.mark_unknown, *args),
         _aten.grid_sampler.default: sampled,
         **{op: partial(_network, operators, op) for op in _NETWORKS},
@@ -169,9 +164,7 @@ def _attended_in_batches(operators: Operators, query: Any, *rest: Any, **options
 
 def _needs_gradient(tensor: torch.Tensor) -> bool:
     """Returns True if a transform below, or autograd, needs the gradient of a wrapped tensor."""
-    while torch._C._functorch.is_functorch_wrapped_tensor(tensor) and not tensor.requires_grad:
-        tensor = torch._C._functorch.get_unwrapped(tensor)
-    return tensor.requires_grad
+    return any(layer.requires_grad for layer in layers(tensor))
 
 
 def _network(operators: Operators, op: Any, x: Any, *rest: Any) -> Any:

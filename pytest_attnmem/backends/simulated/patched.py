@@ -34,11 +34,6 @@ def patched(patches: Patches) -> Iterator[None]:
         _VALUES.leave(set_here)
 
 
-def present(patches: Patches) -> Patches:
-    """Returns the values that the attributes of the patches have now, as patches."""
-    return {key: _value(key) for key in patches}
-
-
 def are_set(patches: Patches) -> bool:
     """Returns True if no program has replaced one of the attributes since they were set."""
     return not any(

@@ -26,6 +26,7 @@ from torch.utils._device import _device_constructors
 
 from ...errors import AttnMemError, CannotSimulate, StartAgain
 from ...units import shown
+from ..autograd_engine import RUN_BACKWARD
 from .outside_tensors import OutsideTensors
 from .patched import Patches, patched
 from .program_errors import at
@@ -64,6 +65,11 @@ _ASKED: Final = MappingProxyType(
 )
 
 
+#: What draws new tensors, and what draws into one without a tensor of chances.
+_DRAWN = frozenset({torch.rand, torch.randn, torch.randint})
+_DRAWS = frozenset({torch.Tensor.uniform_, torch.Tensor.normal_, torch.Tensor.random_})
+
+
 class Placement:
     """Whether the running program named the device, and where its other tensors are."""
 
@@ -96,10 +102,10 @@ class Placement:
         """Begins a test, which names no device unless somebody says so."""
         if not self.named:
             self.outside.leave_on_host()
-        self.begin()
+        self.begin_run()
         self.named = self._has_inputs = False
 
-    def begin(self) -> None:
+    def begin_run(self) -> None:
         """Begins a run of a program."""
         self.starts_again, self._used = "", False
 
@@ -135,12 +141,12 @@ class Placement:
         report = threading.excepthook
 
         def moved(tensor: Any) -> Any:
-            with torch._C.DisableTorchFunction():  # else the mode would take it from outside
+            with torch.DisableTorchFunction():  # else the mode would take it from outside
                 unplaced = type(tensor) is torch.Tensor and self.outside.is_unplaced(tensor)
                 return tensor.to(self._device) if unplaced and self.use() else tensor
 
         def learn(function: Any, made: Any) -> None:
-            with torch._C.DisableTorchFunction():
+            with torch.DisableTorchFunction():
                 if not self.named:
                     self.outside.made(function, made)
 
@@ -152,7 +158,7 @@ class Placement:
         def loaded(file: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
             if map_location is None and self.use():
                 map_location = self._device
-            with torch._C.DisableTorchFunction():
+            with torch.DisableTorchFunction():
                 return load(file, map_location, *args, **kwargs)
 
         def in_mode(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -170,7 +176,7 @@ class Placement:
 
         def moving_first(function: Callable[..., Any]) -> Callable[..., Any]:
             def run(tensor: torch.Tensor, *args: Any) -> Any:
-                with torch._C.DisableTorchFunction():
+                with torch.DisableTorchFunction():
                     self.move(function, (tensor,), {})
                 return function(tensor, *args)
 
@@ -275,7 +281,10 @@ class _OnDevice(TorchFunctionMode):
         if func in _TO_ARRAY and not placement.named and args[0].is_cuda:
             values = placement.read(args[0]).detach().requires_grad_(args[0].requires_grad)
             return _as_array(values, func, *args[1:], **kwargs)
-        out = func(*args, **kwargs)
+        if not placement.named and _draws_on_host(func, args, kwargs):
+            out = _drawn(func, args, kwargs)
+        else:
+            out = func(*args, **kwargs)
         if not placement.named:
             placement.outside.made(func, out)
         return out
@@ -283,7 +292,7 @@ class _OnDevice(TorchFunctionMode):
     def patches(self) -> Patches:
         """Returns what has C++ code come here that calls a program's own functions."""
         autograd: Any = torch.autograd
-        own, run_backward = vars(autograd.Function).get("apply"), autograd._engine_run_backward
+        own, run_backward = vars(autograd.Function).get("apply"), getattr(*RUN_BACKWARD)
 
         def applied(kind: Any, *args: Any, **kwargs: Any) -> Any:
             self._placement.move(kind, args, kwargs)
@@ -298,8 +307,32 @@ class _OnDevice(TorchFunctionMode):
 
         return {
             (autograd.Function, "apply"): classmethod(applied),
-            (autograd, "_engine_run_backward"): run,
+            RUN_BACKWARD: run,
         }
+
+
+def _draws_on_host(func: Any, args: Any, kwargs: Mapping[str, Any]) -> bool:
+    """Returns True if a tensor of the device is to be drawn from a generator of the host."""
+    generator = kwargs.get("generator")
+    if generator is None or generator.device.type != "cpu":
+        return False
+    if func in _DRAWN:  # a program may name the host
+        return torch.device(kwargs.get("device") or "cpu").type == "cuda" and "out" not in kwargs
+    return func in _DRAWS and args[0].is_cuda and args[0].is_contiguous()
+
+
+def _drawn(func: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+    """Gives a tensor of the device the numbers that a generator of the host draws.
+
+    A program without a device is written for the host, where the two go together.
+    """
+    with torch.no_grad():
+        if func in _DRAWS:
+            return args[0].copy_(func(torch.empty_like(args[0], device="cpu"), *args[1:], **kwargs))
+        made = func(*args, **{**kwargs, "generator": None})
+        values = func(*args, **{**kwargs, "device": "cpu", "requires_grad": False})
+        made.detach().copy_(values)
+        return made
 
 
 def _as_array(values: torch.Tensor, func: Any, *args: Any, **kwargs: Any) -> Any:

@@ -4,42 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, Protocol
-
-import torch
+from typing import Any, Final
 
 from ...allocator import AllocationError
-from ...profiles import DeviceProfile
-from ...torch_releases import Version
-from .allocation_lines import AllocatedStorage, Line, scratch_held, workspace_held
+from ..autograd_engine import in_backward
 from .op_plan import AllocationPlan, Free, Output, Temporary, Unplanned, Workspace
-from .simulated_device import BACKWARD, MAIN, DescribeHeld, DescribeWorkspace, DeviceBlock
-
-
-class Memory(Protocol):
-    """The memory in which storages are allocated; see ``simulated_device.Device``."""
-
-    profile: DeviceProfile
-    version: Version
-
-    def allocate(self, nbytes: int, describe: DescribeHeld) -> DeviceBlock | None:
-        """Allocates memory."""
-
-    def add_older(self, nbytes: int) -> DeviceBlock | None:
-        """Allocates memory for a tensor from before the window, whose free lowers the level."""
-
-    def add_input(self, nbytes: int) -> DeviceBlock | None:
-        """Allocates memory for an input: no window counts its allocation, or its free."""
-
-    def free(self, block: DeviceBlock) -> None:
-        """Frees a block."""
-
-    def record_stream(self, block: DeviceBlock, stream: int) -> None:
-        """Keeps a block from reuse until another stream is done with it."""
-
-    def use_workspace(self, library: str, thread: str, describe: DescribeWorkspace) -> str | None:
-        """Gives a workspace to a thread's handle of a library for one call."""
-
+from .simulated_device import BACKWARD, MAIN, Device, DeviceBlock
+from .storages import DeviceStorage, Line, scratch_held, workspace_held
 
 _SHOWN: Final = 20
 
@@ -77,14 +48,14 @@ class UnknownScratch:
 class PlannedMemory:
     """Allocates what operators need."""
 
-    def __init__(self, memory: Memory, unknown: UnknownScratch) -> None:
+    def __init__(self, memory: Device, unknown: UnknownScratch) -> None:
         self.in_other_thread: Callable[[], bool] = bool
         """Returns True in a thread that a program started; such threads have own workspaces."""
         self._memory = memory
         self._unknown = unknown
 
     def allocate(
-        self, plan: AllocationPlan, fresh: Sequence[AllocatedStorage], func: Any, line: Line
+        self, plan: AllocationPlan, fresh: Sequence[DeviceStorage], func: Any, line: Line
     ) -> None:
         """Allocates the storages that an operator made, and its scratch, and frees the scratch.
 
@@ -133,4 +104,4 @@ class PlannedMemory:
 
 def _current_thread() -> str:
     """Returns the thread that a CUDA build would use: backward passes have their own."""
-    return MAIN if torch._C._current_graph_task_id() == -1 else BACKWARD
+    return BACKWARD if in_backward() else MAIN

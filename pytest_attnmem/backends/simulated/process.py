@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any, Final
 
 import torch
-from torch._C import _functorch
 
 from ...errors import BackendUnavailable
 from ...measurement.values_limit import VALUES_LIMIT, parse_values_limit
@@ -21,8 +20,8 @@ from .collectives import collective_kernels
 from .operators import Operators
 from .own_kernels import composites, decomposed_under_vmap, own_kernels, under_vmap
 from .pytorch_device.accelerator import make_cuda_accelerator, works_in_child
-from .pytorch_device.kernels import register, register_collectives
-from .pytorch_device.tensors import CUDA, DeviceKey, TensorMaker
+from .pytorch_device.kernels import register, register_collectives, unwrapped
+from .pytorch_device.tensors import TensorMaker
 from .storages import ValuesOfStorages
 
 
@@ -58,27 +57,21 @@ class PinnedMemory:
 
 def _storage_of(tensor: torch.Tensor) -> torch.UntypedStorage:
     """Returns the storage of a tensor, or of the one that transforms have wrapped."""
-    while _functorch.is_functorch_wrapped_tensor(tensor):
-        tensor = _functorch.get_unwrapped(tensor)
-    return tensor.untyped_storage()
+    return unwrapped(tensor).untyped_storage()
 
 
 class ProcessDevice:
-    """The tensors and the kernels under one key of PyTorch's dispatcher."""
+    """The tensors and the kernels under CUDA's key of PyTorch's dispatcher."""
 
-    def __init__(self, key: DeviceKey) -> None:
-        if key is CUDA:
-            make_cuda_accelerator()
-        else:
-            torch.utils.backend_registration._setup_privateuseone_for_python_backend(key.type)
-        self.maker = TensorMaker(key)
+    def __init__(self) -> None:
+        make_cuda_accelerator()
+        self.maker = TensorMaker()
         self.operators = Operators(self.maker)
         self.pinned = PinnedMemory()
-        self.values = ValuesOfStorages(self.maker, self.operators)
+        self.values = ValuesOfStorages(self.maker, lambda: self.operators.current.profile)
         self.tape = Tape(self.values, parse_values_limit(VALUES_LIMIT))
         self._kept = [
             *register(
-                key,
                 self.operators.run,
                 own_kernels(self.operators),
                 composites(self.operators),
@@ -88,7 +81,7 @@ class ProcessDevice:
                 },
                 partial(self.operators.refuse_layout, "sparse"),
             ),
-            *register_collectives(key, collective_kernels(self.operators)),
+            *register_collectives(collective_kernels(self.operators)),
         ]
 
         os.register_at_fork(after_in_child=self._leave)
@@ -140,30 +133,23 @@ class _Process:
 _PROCESS: Final = _Process()
 
 
-def process_device(key: DeviceKey | None = None) -> ProcessDevice:
-    """Returns the device of this process, under a key, by default that of CUDA.
+def process_device() -> ProcessDevice:
+    """Returns the device of this process.
 
     Raises:
-        BackendUnavailable: PyTorch has a real device here, another key is in use, or this build of
-            PyTorch cannot have CUDA's.
+        BackendUnavailable: PyTorch has a real device here, or this build cannot have a simulated
+            one.
     """
-    found = _PROCESS.device
-    if found is None:
-        if key is None:
-            key = CUDA
-            if not works_in_child():
-                raise BackendUnavailable(
-                    f"torch {torch.__version__} on {sys.platform} cannot have a simulated device:"
-                    " it runs on Linux; use backend='cpu'"
-                )
+    if _PROCESS.device is None:
+        if not works_in_child():
+            raise BackendUnavailable(
+                f"torch {torch.__version__} on {sys.platform} cannot have a simulated device:"
+                " it needs Linux and a build of PyTorch's own; use backend='cpu'"
+            )
         if torch.cuda.is_available():
             raise BackendUnavailable(
                 "a simulated device cannot stand beside a real one of CUDA's; run with"
                 " --attnmem-backend simulated, or with CUDA_VISIBLE_DEVICES= in the environment"
             )
-        _PROCESS.device = found = ProcessDevice(key)
-    elif key is not None and found.maker.key is not key:
-        raise BackendUnavailable(
-            f"the device of this process has the key {found.maker.key.dispatch}"
-        )
-    return found
+        _PROCESS.device = ProcessDevice()
+    return _PROCESS.device

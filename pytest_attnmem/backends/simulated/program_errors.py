@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from ...errors import CannotSimulate
-from ..ranks.agreement import checks_agreement
+from ..ranks import checks_agreement
 from ..tracing.dispatch_tracker import caller
 
 

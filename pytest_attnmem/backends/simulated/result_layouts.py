@@ -13,11 +13,11 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import torch
-from torch._prims_common import suggest_memory_format
-from torch.utils._mode_utils import no_dispatch
 
+from ...values.dispatcher import past_modes
 from ...values.notes import leaves
-from .index_tensors import MASKS
+from .composed_ops import MASKS
+from .scratch.plan_parts import suggested_format
 from .scratch.strides import (
     NUMBER,
     Operand,
@@ -136,7 +136,7 @@ def _like_first(_func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape | No
 
 def _suggested(_func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape:
     """Returns the strides of an image in the format that the first tensor's strides suggest."""
-    layout = suggest_memory_format(args[0])
+    layout = suggested_format(args[0])
     return torch.empty(shape, device="meta", memory_format=layout).stride()
 
 
@@ -248,7 +248,7 @@ def settle_target(func: Any, args: Sequence[Any], target: Any, before: Any) -> N
     rule = _rule_of_target(func)
     strides = rule and rule(func, tuple(args), tuple(target.shape))
     if strides and strides != target.stride():
-        with no_dispatch():
+        with past_modes():
             target.as_strided_(target.shape, strides, target.storage_offset())
 
 

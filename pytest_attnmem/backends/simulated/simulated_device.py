@@ -162,11 +162,6 @@ class Device:
 
     def add_older(self, nbytes: int) -> DeviceBlock | None:
         """Allocates memory for a tensor from before the window, whose free lowers the level."""
-        block = self.add_input(nbytes)
-        return None if block is None else block._replace(lowers=nbytes)
-
-    def add_input(self, nbytes: int) -> DeviceBlock | None:
-        """Allocates memory for an input: no window counts its allocation, or its free."""
         if nbytes == 0:
             return None
         with self._work:
@@ -174,7 +169,7 @@ class Device:
             before = self._levels()
             address = self.allocator.malloc(nbytes, self.stream)
             self._exclude_since(before)
-        return DeviceBlock(address, -1, self.allocator, 0)
+        return DeviceBlock(address, -1, self.allocator, nbytes)
 
     def free(self, block: DeviceBlock) -> None:
         """Frees a block, or has it freed once the allocator has done its present work."""

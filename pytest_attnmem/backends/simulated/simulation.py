@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -17,23 +17,22 @@ from ...measurement.protocol import Interval
 from ...profiles import DeviceProfile
 from ...torch_releases import minor_version
 from ..tracing.tensor_origin import Origins
-from . import torch_distributed
-from .allocation_lines import LineFinder
-from .collectives import Collectives
+from .collectives import Collectives, distributed_patches, follow_distributed
 from .compiled_code import CompiledCode
 from .cuda_functions import CudaFunctions
+from .cudnn_choices import weight_patches
 from .cudnn_plans import CudnnPlans
 from .known_calls import KnownCalls
 from .op_plan import AllocationPlan, Planner
+from .operators import storage_methods
 from .outside_tensors import OutsideTensors
 from .patched import patched
 from .placement import Placement
 from .planned_memory import PlannedMemory, UnknownScratch
 from .process import ProcessDevice
 from .program_errors import ProgramErrors
-from .recurrent_ops import weight_patches
 from .simulated_device import Device
-from .storages import DeviceStorage, storage_methods
+from .storages import DeviceStorage, LineFinder
 from .workspaces import workspaces
 
 _UNITS: Final = MappingProxyType({10: "KiB", 20: "MiB", 30: "GiB"})
@@ -108,19 +107,20 @@ class DeviceSimulation:
         self.workspace_of_cudnn = self._cudnn.workspace
         self._values, self.tape = process.values, process.tape
         self._drawn = self._values.default.seed, self._values.default.offset
-        outside = OutsideTensors(process.maker, self.tape, self._new_input, self.errors.record)
+        outside = OutsideTensors(process.maker, self.tape, self._new_older, self.errors.record)
         self.placement = Placement(process.maker.device, self.errors.record, outside, self.read)
         self._compiled = CompiledCode(self.errors.record, lambda: self.placement.named)
-        torch_distributed.follow()
+        follow_distributed()
         self.device = Device(
             profile, settings_from(os.environ), version, workspaces(profile, version, os.environ)
         )
         self._planned = PlannedMemory(self.device, self.unknown)
         self._planned.in_other_thread = self._in_other_thread
-        collectives = Collectives(self.errors.assumed, process.maker.is_here)
-        collectives.follow(self.tape, nullcontext)
+        collectives = Collectives(self.tape, self.errors.assumed, process.maker.is_here)
         self.collectives = collectives.replacements()
-        self._functions = CudaFunctions(self.device, self._values.default, self, process.maker)
+        self._functions = CudaFunctions(
+            self.device, self._values.default, self.errors.record, process.maker
+        )
 
     def name_device(self) -> None:
         """Takes the program for one that names the device: its other tensors are on the host."""
@@ -137,15 +137,15 @@ class DeviceSimulation:
         """Returns a storage without a block."""
         return DeviceStorage(self.device, self._values.forget, nbytes, shape, dtype)
 
-    def _new_input(self, nbytes: int) -> DeviceStorage:
-        """Returns a storage that no window counts.
+    def _new_older(self, nbytes: int) -> DeviceStorage:
+        """Returns a storage from before the window, whose free lowers the level.
 
         Raises:
             torch.OutOfMemoryError: it does not fit.
         """
         made = DeviceStorage(self.device, self._values.forget, nbytes, (nbytes,), torch.uint8)
         try:
-            made.block = self.device.add_input(nbytes)
+            made.block = self.device.add_older(nbytes)
         except AllocationError as error:
             raise out_of_memory(error) from None
         return made
@@ -197,7 +197,7 @@ class DeviceSimulation:
         if assumption := self.tape.assumption(tensor):
             self.errors.assumed(assumption)
         try:
-            return self.tape.value(tensor)
+            return self.tape.value_of(tensor)
         except (CannotCompute, UnknownValue) as error:
             why = str(error)
         raise self.errors.unknown_values(why)
@@ -224,7 +224,7 @@ class DeviceSimulation:
             if self._is_primed:
                 self.prime()
         self._draw_as_before(again=bool(self.placement.starts_again))
-        self.placement.begin()
+        self.placement.begin_run()
         self.inside, self._thread = True, threading.get_ident()
         try:
             with patched(self.patches()), self._process.running():
@@ -247,7 +247,7 @@ class DeviceSimulation:
         return {
             **self._functions.patches(),
             **storage_methods(self._process.operators),
-            **torch_distributed.patches(),
+            **distributed_patches(),
             **weight_patches(self.unknown),
             **self._compiled.patches(),
             **self._process.patches(),

@@ -1,74 +1,90 @@
-"""The storages of the device, from the operator that makes one until PyTorch frees it."""
+"""The storages of the device, from the operator that makes one until PyTorch frees it.
+
+Reports describe an allocation by the line of the program, the operator and the shape.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
-import torch
-
+from ...measurement.held import SAVED, Held
 from ...profiles import DeviceProfile
-from ...values.notes import Buffer, Draws, Random, Slot
-from .allocation_lines import AllocatedStorage
-from .generators import RandomState, owner
+from ...values.notes import Buffer, Random, Slot
+from ..autograd_engine import in_backward
+from ..tracing.tensor_origin import CallFinder, Calls, Origin, Origins, line_of
+from .generators import RandomState, RealGenerator, owner
 from .philox_offsets import moved_by
 from .pytorch_device.tensors import TensorMaker
-from .simulated_device import Device
+from .simulated_device import Device, DeviceBlock
 
 if TYPE_CHECKING:
-    from .operators import Operators
+    import torch
 
-_storage: Any = torch.UntypedStorage
-_base: Any = torch._C.StorageBase
-_resized = "its storage got another size without an operator"
-
-
-def storage_methods(operators: Operators) -> dict[tuple[Any, str], Any]:
-    """Returns the methods by owner and name."""
-    maker = operators.maker
-
-    def stored(storage: Any) -> DeviceStorage | None:
-        found = maker.stored_at(storage.data_ptr()) if storage.device == maker.device else None
-        return found if isinstance(found, DeviceStorage) else None
-
-    def resize_(storage: Any, size: int) -> Any:
-        found = stored(storage)
-        if found is None:
-            return _resize(storage, size)
-        if size != found.nbytes:
-            running = operators.current
-            running.resize("resize_", found, size)
-            whole = torch.empty(0, dtype=torch.uint8, device=maker.device).set_(storage)
-            running.tape.lose(whole, _resized)
-        return storage
-
-    def nbytes(storage: Any) -> int:
-        found = stored(storage)
-        return _nbytes(storage) if found is None else found.nbytes
-
-    _resize: Callable[[Any, int], Any] = _storage.resize_
-    _nbytes: Callable[[Any], int] = _storage.nbytes
-    return {
-        (_storage, "__new__"): _new_on(maker.device),
-        (_storage, "resize_"): resize_,
-        **dict.fromkeys(((_storage, "nbytes"), (_storage, "size")), nbytes),
-    }
+#: Where an operator was called: an origin, or what it is found from.
+Line = Origin | Calls
 
 
-def _new_on(own: torch.device) -> Any:
-    """Returns what makes a storage: of a number of bytes, or of a list of them."""
+class LineFinder:
+    """A finder of the program's current line."""
 
-    def new(cls: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
-        if device is None or torch.device(device).type != own.type:
-            return _base.__new__(cls, *args, device=device, **kwargs)
-        if args and not isinstance(args[0], int):
-            return torch.tensor(args[0], dtype=torch.uint8, device=device).untyped_storage()
-        return torch.empty(*args[:1] or (0,), dtype=torch.uint8, device=device).untyped_storage()
+    def __init__(self) -> None:
+        self._calls = CallFinder()
+        self._origins: Origins | None = None
 
-    return staticmethod(new)
+    def trace(self, origins: Origins | None) -> None:
+        """Searches for modules and optimizers too, which takes time, or no longer."""
+        self._origins = origins
+
+    def note(self) -> None:
+        """Notes the node of autograd's graph for the running operator, in a traced run."""
+        if self._origins is not None:
+            self._origins.note(sys._getframe(1))
+
+    def caller(self, depth: int = 1) -> Line:
+        """Returns the lines outside torch and this package, up to the innermost of the project.
+
+        The caller's own frame and those above it, ``depth`` in all, are this package's.
+        """
+        frame: Any = sys._getframe(depth)
+        if self._origins is not None:
+            return self._origins.of(frame)
+        return self._calls.calls_of(frame)[0]
 
 
-class DeviceStorage(AllocatedStorage):
+def tensor_held(
+    nbytes: int, shape: Iterable[int], dtype: Any, op: Any, line: Line, role: str
+) -> Held:
+    """Returns the description of a tensor; its ``role`` may be learned after its allocation."""
+    origin = _origin(line)
+    if role:
+        origin = origin._replace(role=role)
+    return Held(nbytes, tuple(shape), str(dtype).removeprefix("torch."), _op_name(op), *origin)
+
+
+def scratch_held(nbytes: int, op: Any, line: Line) -> Held:
+    """Returns the description of an operator's scratch."""
+    return Held.of_scratch(nbytes, _op_name(op), *_origin(line))
+
+
+def workspace_held(library: str, line: Line, nbytes: int) -> Held:
+    """Returns the description of a library's workspace."""
+    return Held.of_workspace(nbytes, library, *_origin(line))
+
+
+def _op_name(op: Any) -> str:
+    return op if isinstance(op, str) else op.overloadpacket.__name__.strip("_")
+
+
+def _origin(line: Line) -> Origin:
+    if isinstance(line, Origin):
+        return line
+    found = line_of(line)
+    return Origin(found.where, found.function, by=found.by)
+
+
+class DeviceStorage:
     """A storage, whose memory is a block of the device that it was made on."""
 
     __slots__ = (
@@ -87,13 +103,30 @@ class DeviceStorage(AllocatedStorage):
         self.memory = memory
         self._forget = forget
         self.pointer = 0
-        self.describe_new(nbytes, shape, dtype)
+        self.block: DeviceBlock | None = None
+        self.shape, self.dtype = shape, dtype
+        """The sizes and the dtype of the tensor that it was made for."""
+        self.nbytes = self.nbytes_made = nbytes
+        """The bytes of its first allocation, and by which operator and where it was made."""
+        self.op: Any = None
+        self.line: Line = ()
+        self.role = ""
+        """Its role, which may be learned after its allocation."""
+        self._forward = not in_backward()
+
+    def held(self) -> Held:
+        """Returns the description of its first allocation."""
+        return tensor_held(self.nbytes_made, self.shape, self.dtype, self.op, self.line, self.role)
 
     def end(self) -> None:
-        """Frees the memory: PyTorch has freed the storage."""
+        """Frees the memory: PyTorch has freed the storage.
+
+        One that a backward pass frees, and did not make, was saved for it.
+        """
         self._forget(self.pointer)
         if self.block is not None:
-            self.learn_end()
+            if self._forward and not self.role and in_backward():
+                self.role = SAVED
             self.memory.free(self.block)
 
     def resize(self, nbytes: int, line: Any, op: Any) -> None:
@@ -105,28 +138,14 @@ class DeviceStorage(AllocatedStorage):
             self.memory.free(before)
 
 
-class Profiled(Protocol):
-    """The simulation that runs."""
-
-    profile: DeviceProfile
-
-
-class RunsOperators(Protocol):
-    """What knows the simulation that runs."""
-
-    @property
-    def current(self) -> Profiled:
-        """Returns it."""
-
-
 class ValuesOfStorages:
     """The slots of a tape by storage, and the states that its operators draw from."""
 
-    def __init__(self, maker: TensorMaker, operators: RunsOperators) -> None:
+    def __init__(self, maker: TensorMaker, profile: Callable[[], DeviceProfile]) -> None:
         self.default = RandomState()
         """The state of the device's default generator."""
         self._maker = maker
-        self._operators = operators
+        self._profile = profile
         self._slots: dict[int, Slot] = {}
 
     def find(self, tensor: torch.Tensor) -> Slot | None:
@@ -149,16 +168,14 @@ class ValuesOfStorages:
         """Yields each slot."""
         yield from [*self._slots.values()]
 
-    def random(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Random | Draws:
+    def random(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Random:
         """Returns the state from which an operator draws, and moves its generator on."""
         given = owner(kwargs.get("generator") or next(filter(_is_generator, args), None))
         state = self.default if given is None else getattr(given, "on_device", None)
         if state is None:
-            raise RuntimeError(
-                f"Expected a '{self._maker.key.type}' device type for generator but found 'cpu'"
-            )
-        return state.draw(moved_by(func, args, kwargs, self._operators.current.profile))
+            raise RuntimeError("Expected a 'cuda' device type for generator but found 'cpu'")
+        return state.draw(moved_by(func, args, kwargs, self._profile()))
 
 
 def _is_generator(arg: Any) -> bool:
-    return isinstance(arg, torch._C.Generator)
+    return isinstance(arg, RealGenerator)

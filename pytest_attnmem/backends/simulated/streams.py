@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 import torch
 
 from ...errors import CannotSimulate
+from ..autograd_engine import next_number
 from .program_errors import at
 
 
@@ -24,7 +25,7 @@ class StreamGraphs:
 
     def enter(self, stream: int) -> None:
         """Notes that a stream is the current one from now on."""
-        now = torch._C._autograd._get_sequence_nr()
+        now = next_number()
         if self._stream and now > self._first:
             self._made.append((range(self._first, now), self._stream))
         self._stream, self._first = stream, now

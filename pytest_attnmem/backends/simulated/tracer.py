@@ -12,7 +12,7 @@ from ...measurement.protocol import Interval
 from ..tracing.holders import NamesHolders, holders
 from ..tracing.live_tensors import Watch
 from ..tracing.tensor_origin import GRADIENT, PARAMETER, Origins, is_gradient, is_parameter
-from .dispatch import tensors_in
+from .pytorch_device.kernels import tensors_in
 from .pytorch_device.tensors import TensorMaker
 from .storages import DeviceStorage
 
@@ -48,7 +48,7 @@ class DeviceTracer(NamesHolders):
 
     def allocation_of(self, storage: torch.UntypedStorage) -> int | None:
         """Returns the number of the allocation of a live storage; None for an input's."""
-        if storage.device.type != self._maker.key.type:
+        if storage.device.type != "cuda":
             return None
         stored = self._maker.stored_at(storage.data_ptr())
         block = stored.block if isinstance(stored, DeviceStorage) else None

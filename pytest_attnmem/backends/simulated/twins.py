@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import torch
 
-from .layout_rules import OF_STORAGES
+from .generators import RealGenerator
 from .pytorch_device.tensors import TensorMaker, view
+from .shape_rules import OF_STORAGES
 
 _aten = torch.ops.aten
 _META: Final = torch.device("meta")
@@ -40,7 +41,7 @@ class Twins:
             return [self.of(one) for one in arg]
         if type(arg) is torch.device:
             return _META
-        return None if isinstance(arg, torch._C.Generator) else arg
+        return None if isinstance(arg, RealGenerator) else arg
 
     def _twin(self, tensor: torch.Tensor) -> torch.Tensor:
         if not self._maker.is_here(tensor):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from ...measurement.kept_workspaces import are_kept
+from ...measurement.environment import are_kept
 from ...profiles import DeviceProfile
 from ...torch_releases import Version
 

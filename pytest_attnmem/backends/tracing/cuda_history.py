@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
+from ...measurement.environment import are_kept
 from ...measurement.held import SCRATCH_SUFFIX, Held
-from ...measurement.kept_workspaces import are_kept
 from ...measurement.peak_watch import PeakWatch
 from ...measurement.protocol import Interval
 from ...measurement.tensor_groups import in_module

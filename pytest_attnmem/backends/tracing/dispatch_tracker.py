@@ -6,24 +6,24 @@ import sys
 import threading
 import traceback
 import weakref
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
+from torch.utils._python_dispatch import _pop_mode, _push_mode
 
 from ...measurement.held import SAVED, Held
 from ...measurement.peak_watch import PeakWatch
 from ...measurement.protocol import Delta, Interval
+from ...values.dispatcher import DispatchMode, past_modes
+from ..autograd_engine import in_backward, running_node
 from ..compile_watch import EAGER, CompileWatch
 from ..started_threads import StartedThreads
-from ..tensor_subclasses import construct_past_modes
 from .holders import NamesHolders, holders
 from .live_tensors import LiveTensors
-from .node_modules import in_backward
 from .tensor_origin import (
     GRADIENT,
     PARAMETER,
@@ -33,6 +33,40 @@ from .tensor_origin import (
     is_parameter,
     user_frame,
 )
+
+_BY_CPP = torch.Tensor.__new__
+
+
+def construct_past_modes(apart: Callable[[], AbstractContextManager[Any]] = past_modes) -> None:
+    """Has all subclasses of ``torch.Tensor`` constructed in the context ``apart``, from now on.
+
+    One without ``__new__``, such as ``torch.nn.attention.bias.CausalBias``, is constructed by C++
+    code, which cannot use a tensor that a dispatch mode has seen.
+    """
+
+    def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        with apart():
+            return _BY_CPP(cls, *args, **kwargs)
+
+    def follow(cls: Any) -> None:
+        if cls.__new__ is _BY_CPP:
+            cls.__new__ = new
+
+    def created(cls: Any, /, **kwargs: Any) -> None:
+        super(torch.Tensor, cls).__init_subclass__(**kwargs)
+        follow(cls)
+
+    tensor: Any = torch.Tensor
+    if "__init_subclass__" not in vars(tensor):
+        for cls in _subclasses(tensor):
+            follow(cls)
+        tensor.__init_subclass__ = classmethod(created)
+
+
+def _subclasses(cls: Any) -> Iterator[Any]:
+    for found in cls.__subclasses__():
+        yield found
+        yield from _subclasses(found)
 
 
 class Tracker(NamesHolders):
@@ -85,7 +119,7 @@ _INDEX_PUT: Final = torch.ops.aten.index_put.default
 _INDEX_PUT_IN_PLACE: Final = torch.ops.aten._index_put_impl_.default
 
 
-class TrackingMode(TorchDispatchMode):
+class TrackingMode(DispatchMode):
     """Follows allocations and frees of storages, and their growth.
 
     A higher-order operator, such as uncompiled ``flex_attention``, is one operator.
@@ -147,8 +181,9 @@ class TrackingMode(TorchDispatchMode):
                 storage = tensor.untyped_storage()
                 key, nbytes = storage._cdata, storage.nbytes()
                 followed = self._alive.get(key)
-                if nbytes != (followed[1] if followed else foreign.get(key, 0)):
-                    self._follow(key, tensor, func)
+                older = 0 if followed else foreign.get(key, 0)
+                if nbytes != (followed[1] if followed else older):
+                    self._follow(key, tensor, func, older)
                 if is_parameter(tensor):
                     self._set_role(PARAMETER, key)
             if is_gradient():
@@ -179,24 +214,31 @@ class TrackingMode(TorchDispatchMode):
         if key in self._alive:
             self._roles[self._alive[key][0]] = role
 
-    def _follow(self, key: int, tensor: torch.Tensor, func: Any) -> None:
+    def _follow(self, key: int, tensor: torch.Tensor, func: Any, older: int) -> None:
+        """Follows a storage of a new size; ``older`` are its bytes from before the interval."""
         storage = tensor.untyped_storage()
         nbytes = storage.nbytes()
         if func is LIFT and not storage.resizable():  # numpy's memory
             return
         if nbytes == 0:
             self._free(key)
+            self._free_older(older)
             return
         shape, dtype = tuple(tensor.shape), str(tensor.dtype).removeprefix("torch.")
         held = Held(nbytes, shape, dtype, name_of(func), *self.caller())
         number = self._tensors.count
         self._tensors.allocate(nbytes, lambda: self.known(number, held))
         self._free(key)  # only now: a resize copies, so that both storages exist for a moment
+        self._free_older(older)
         self._alive[key] = number, nbytes
         if not in_backward():
             self._forward.add(number)
         self.allocated(number, held, storage)
         weakref.finalize(storage, self._free, key).atexit = False
+
+    def _free_older(self, nbytes: int) -> None:
+        if nbytes:
+            self._tensors.free_older(nbytes)
 
     def _free(self, key: int) -> None:
         with self._lock:
@@ -229,7 +271,7 @@ def _is_gradient_of_index() -> bool:
     It puts values into them in place, but into a copy under a dispatch mode
     (``index_backward`` in torch/csrc/autograd/FunctionsManual.cpp).
     """
-    node: Any = torch._C._current_autograd_node()
+    node = running_node()
     return node is not None and node.name() == "IndexBackward0"
 
 

@@ -1,4 +1,7 @@
-"""Who holds the tensors of a traced run: a walk of referrers, up to a name that a person knows."""
+"""Who holds the tensors of a traced run: a walk of referrers, up to a name that a person knows.
+
+Autograd holds tensors in C++: gradients, and what its graph saved for backward.
+"""
 
 from __future__ import annotations
 
@@ -6,22 +9,118 @@ import gc
 import sys
 import weakref
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from inspect import CO_OPTIMIZED
 from types import FrameType
 from typing import Any, Final
 
 import torch
+from torch.autograd.function import BackwardCFunction
 
 from ...errors import ProgramRefused
 from ...measurement.garbage import freeze_again, ours_frozen, unfreeze_all
 from ...measurement.project import LIBRARY, standing
 from ...measurement.protocol import SearchTime
-from .attributes import is_thread_local
-from .autograd_holders import edges, is_own_output
-from .owners import ALONE, INSTANCE, LOCAL, MODULE, NAMED, Owner, is_ours, owner
+from .owners import (
+    ALONE,
+    INSTANCE,
+    LOCAL,
+    MODULE,
+    NAMED,
+    Edge,
+    Owner,
+    is_ours,
+    is_thread_local,
+    owner,
+)
 from .references import UNNAMED, Named, path, says_more
 from .tensor_origin import is_foreign
+
+_SAVED: Final = "_raw_saved_"
+
+
+def edges(
+    live: Iterable[torch.Tensor],
+    number_of: Callable[[Any], int | None],
+    wanted: set[int],
+    seconds: SearchTime,
+) -> Iterator[tuple[torch.Tensor, Edge, int]]:
+    """Yields a live tensor, the way to a wanted tensor that it holds in C++, and its number."""
+    seen: set[Any] = set()
+    for tensor in live:
+        if seconds.remaining <= 0:
+            return
+        if tensor.is_leaf:
+            gradient = tensor.grad
+            if gradient is not None and (number := number_of(gradient)) in wanted:
+                yield tensor, Edge("{}.grad", "the gradient of a tensor"), number
+            continue
+        for node in _graph(tensor.grad_fn, seen):
+            if (number := number_of(getattr(node, "variable", None))) in wanted:
+                yield tensor, Edge("an input in the graph of {}", "an input of a graph"), number
+            for name, kept in _saved(node):
+                if (number := number_of(kept)) in wanted:
+                    by = f"saved by {name}"
+                    yield tensor, Edge(f"{by} in the graph of {{}}", by), number
+
+
+def is_own_output(ctx: Any, tensors: Iterable[torch.Tensor]) -> bool:
+    """Returns True for the context of a function of autograd that made one of the tensors.
+
+    The tensor's ``grad_fn`` holds the context, in C++; if the context holds the tensor, the two are
+    a cycle that Python's collector does not see.
+    """
+    if not isinstance(ctx, BackwardCFunction):
+        return False
+    held = [*tensors, *_attributes(ctx)]
+    seen: set[Any] = set()
+    return any(
+        node is ctx
+        for one in held
+        if isinstance(one, torch.Tensor)
+        for node in _graph(one.grad_fn, seen)
+    )
+
+
+def _attributes(ctx: Any) -> Iterator[Any]:
+    """Yields the values of a context's attributes, and what lists, tuples and dicts there hold."""
+    waiting = [*vars(ctx).values()]
+    while waiting:
+        value = waiting.pop()
+        yield value
+        if isinstance(value, (list, tuple)):
+            waiting += value
+        elif isinstance(value, dict):
+            waiting += value.values()
+
+
+def _graph(node: Any, seen: set[Any]) -> Iterator[Any]:
+    """Yields the nodes of a graph that were not ``seen`` before."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop()
+        if node is not None and node not in seen:
+            seen.add(node)
+            yield node
+            waiting += (one for one, _ in node.next_functions)
+
+
+def _saved(node: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yields the tensors that a node saved, with names; a hook that would unpack one is not run."""
+    own = isinstance(node, BackwardCFunction)
+    shown = node.name().removesuffix("Backward") + ".ctx" if own else node.name()
+    for attribute in dir(node):
+        if not attribute.startswith(_SAVED):
+            continue
+        try:
+            saved = getattr(node, attribute)
+        except (ProgramRefused, RuntimeError):  # a backward pass has freed them
+            continue
+        for index, one in enumerate(saved if isinstance(saved, (tuple, list)) else [saved]):
+            kept = None if one is None or one.unpack_hook is not None else one.data
+            if isinstance(kept, torch.Tensor):
+                yield (f"{shown}.saved_tensors[{index}]" if own else shown), kept
+
 
 UNSEEN: Final = "held by something that Python cannot see"
 #: The names that a person would type.
@@ -69,9 +168,9 @@ def holders(
     """
     if not numbers or seconds.left <= 0:
         return {}
-    with seconds.spent(), torch._C.DisableTorchFunctionSubclass():
+    with seconds.spent(), torch._C.DisableTorchFunction():  # nor a mode's
         search = _Search(frozenset(numbers[:_TENSORS]), allocation_of, seconds, running)
-        found, complete = search.run()
+        found, complete = search.names()
         further = ours_frozen() and complete and not search.has_named_all(*_TYPED)
         frees = collect and seconds.remaining > _OF_A_COLLECTION * search.took
         references, freed = search.let_go(), set[int]()
@@ -80,7 +179,7 @@ def holders(
             freed = {n for n, each in references.items() if all(one() is None for one in each)}
         if further and (rest := references.keys() - freed):
             search = _Search(frozenset(rest), allocation_of, seconds, running)
-            names, complete = search.run(everything=True)
+            names, complete = search.names(everything=True)
             found |= names
             search.let_go()
         if complete and not running:
@@ -130,7 +229,7 @@ class _Search:
         self._running = running_frames()
         self._locals = local_variables(self._running)
 
-    def run(self, *, everything: bool = False) -> tuple[dict[int, str], bool]:
+    def names(self, *, everything: bool = False) -> tuple[dict[int, str], bool]:
         """Returns the names by number, and True if the search saw everything there is.
 
         It sees what is not frozen, or ``everything``.

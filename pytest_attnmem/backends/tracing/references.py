@@ -27,7 +27,6 @@ from typing import Any, Final, NamedTuple
 import torch
 
 from ...units import excerpt
-from .attributes import attributes, is_namespace
 from .owners import (
     ALONE,
     INSTANCE,
@@ -39,7 +38,9 @@ from .owners import (
     SUSPENDED,
     Edge,
     Owner,
+    attributes,
     is_library,
+    is_namespace,
 )
 
 #: The text of a step that has no name.

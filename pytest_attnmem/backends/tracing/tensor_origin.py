@@ -3,19 +3,63 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import takewhile
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 import torch
-from torch.autograd.graph import _engine_run_backward
 from torch.nn import Module, Parameter
 
 from ...measurement.held import BACKWARD
 from ...measurement.project import PROJECT, in_library, standing
-from .node_modules import NodeModules, in_backward
+from ..autograd_engine import RUNS_BACKWARD, in_backward, next_number, running_node
+
+
+class NodeModules:
+    """The path of the module whose forward made each node, by the node's sequence number.
+
+    Threads count their nodes separately: where two threads made a node of the same number in
+    different modules, its module is not known.
+    """
+
+    def __init__(self) -> None:
+        self._modules: dict[int, str] = {}
+        self._latest = -1
+        self._path = ""
+
+    def note(self, module: Callable[[], str]) -> None:
+        """Notes the node that autograd made for the running operator, if it made one.
+
+        Autograd numbers a node before it runs the operator (``torch/csrc/autograd/function.h``).
+        Nodes before it that no operator showed, such as those of views, are of the module that
+        encloses this one and the last.
+        """
+        count = next_number()
+        if count == self._latest:
+            return
+        path = module()
+        if 0 <= self._latest < count - 1:
+            enclosing = _enclosing(self._path, path)
+            for number in range(self._latest, count - 1):
+                self._modules.setdefault(number, enclosing)
+        self._latest, self._path = count, path
+        if self._modules.setdefault(count - 1, path) != path:
+            self._modules[count - 1] = ""
+
+    def running(self) -> str:
+        """Returns the module behind the node that runs backward; empty if none is known."""
+        node = running_node()
+        return self._modules.get(node._sequence_nr(), "") if node is not None else ""
+
+
+def _enclosing(one: str, other: str) -> str:
+    """Returns the path of the innermost module that contains both."""
+    parts = zip(one.split("."), other.split("."), strict=False)
+    return ".".join(part for part, _ in takewhile(lambda pair: pair[0] == pair[1], parts))
+
 
 PARAMETER, GRADIENT, OPTIMIZER = "parameter", "gradient", "optimizer"
 
@@ -34,8 +78,6 @@ _KERNELS = os.path.join(_HERE, "kernels") + os.sep
 #: Each call of a module goes through this function. Only the variables of its frames are read:
 #: reading a frame's variables keeps them alive until it returns, and this frame does so anyway.
 _CALL: CodeType = Module._wrapped_call_impl.__code__
-#: The frames around this one are of code that started a backward pass, not of its operators.
-_ENGINE: CodeType = _engine_run_backward.__code__
 
 #: The kinds of code that are no program's; a program's code has the standing of its file, >= 0.
 _FOREIGN, _OPTIMIZER, _COMMAND = -1, -2, -3
@@ -65,10 +107,11 @@ class CallFinder:
     def __init__(self) -> None:
         self._known: dict[int, tuple[CodeType, int]] = {}  # by id: the hash is slow
 
-    def of(self, frame: FrameType | None) -> tuple[Calls, bool]:
+    def calls_of(self, frame: FrameType | None) -> tuple[Calls, bool]:
         """Returns the calls outside torch and this package, up to the innermost of the project.
 
-        The second value is True if one of torch's optimizers is among the calls left out.
+        The second value is True if torch's code of an optimizer called the operator itself: an
+        optimizer of the program, or of a library, has lines of its own.
         """
         known, calls, by_optimizer = self._known, list[tuple[CodeType, int]](), False
         while frame is not None:
@@ -84,7 +127,7 @@ class CallFinder:
             elif what == _COMMAND:
                 break
             elif what == _OPTIMIZER:
-                by_optimizer = True
+                by_optimizer = by_optimizer or not calls
             frame = frame.f_back
         return calls, by_optimizer
 
@@ -105,7 +148,7 @@ class Origins:
     def of(self, frame: FrameType | None) -> Origin:
         """Returns the origin of the operator that the frame runs."""
         module = self._module(frame)
-        calls, by_optimizer = self._calls.of(frame)
+        calls, by_optimizer = self._calls.calls_of(frame)
         key = tuple([(id(code), at) for code, at in calls])
         found = self._lines.get(key)
         if found is None:
@@ -125,7 +168,8 @@ class Origins:
         inner: Module | None = None
         outer: Module | None = None
         again = False
-        while frame is not None and frame.f_code is not _ENGINE:
+        # The frames around the engine are of code that started a backward pass.
+        while frame is not None and frame.f_code is not RUNS_BACKWARD:
             if frame.f_code is _CALL:
                 outer = frame.f_locals["self"]
                 inner = inner or outer
@@ -136,7 +180,7 @@ class Origins:
                     inner = inner or outer
             frame = frame.f_back
         if inner is not None and outer is not None:
-            return self._paths.of(inner, outer)
+            return self._paths.path_of(inner, outer)
         return None if again else ""
 
 
@@ -226,7 +270,7 @@ def is_gradient() -> bool:
     """
     if not in_backward():
         return False
-    node: Any = torch._C._current_autograd_node()
+    node = running_node()
     return type(node).__name__ == "AccumulateGrad" and is_parameter(node.variable)
 
 
@@ -245,7 +289,7 @@ class ModulePaths:
     def __init__(self) -> None:
         self._roots: WeakKeyDictionary[Module, WeakKeyDictionary[Module, str]] = WeakKeyDictionary()
 
-    def of(self, inner: Module, outer: Module) -> str:
+    def path_of(self, inner: Module, outer: Module) -> str:
         """Returns the path of ``inner``, ``blocks.2.attention``; empty for the outermost module.
 
         ``outer`` is the outermost module that is running.

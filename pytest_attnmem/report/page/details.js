@@ -26,6 +26,7 @@ function madeAt(held) {
 function detailsOf(row, texts) {
   const made = make("div", "details");
   if (row.reason) made.append(make("p", `reason ${row.state}`, row.reason));
+  if (row.explanation.length) made.append(make("pre", "explanation", row.explanation.join("\n")));
   made.append(make("div", "facts", "", promise(row), circumstances(row), ...again(row)), metrics(row));
   if (row.components.length) made.append(componentPanel(row, texts));
   if (row.held.length) made.append(heldTable(row, texts));
@@ -42,7 +43,7 @@ function section(className, title) {
 /** Returns the limit: as it was written, its symbols, and its bytes. */
 function promise(row) {
   const made = section("promise", "Budget");
-  made.append(make("code", "formula", row.budget || "none: it was only measured"));
+  made.append(make("code", "formula", row.budget || (row.baseline_bytes === null ? "none: it was only measured" : "none: only the baseline")));
   const read = new Set(row.budget.match(/[A-Za-z_]\w*/g));
   const values = row.symbols.filter(([name]) => read.has(name));
   if (values.length) made.append(make("p", "values", `with ${symbols(values)}`));
@@ -62,7 +63,7 @@ function promise(row) {
     const change = row.value === null ? "" : `, ${signed(difference(row.value, row.baseline_bytes))}`;
     const state = row.baseline_state ? ` (${row.baseline_state})` : "";
     const torch = row.baseline_torch ? ` on torch ${row.baseline_torch}` : "";
-    made.append(make("p", "values", `baseline ${exact(row.baseline_bytes)}${torch}${change}${state}`));
+    made.append(make("p", "values", `baseline ${sized(row.baseline_bytes)} (${exact(row.baseline_bytes)})${torch}${change}${state}`));
   }
   return made;
 }

@@ -197,7 +197,7 @@ function lifeLines(life, span, event) {
     madeAt(span),
     span.module,
     `alive from event ${span.allocated} to ${span.stays ? "the end" : span.end}`,
-    there ? `${share} % of the peak` : "not alive at the peak",
+    there ? `${share}% of the peak` : "not alive at the peak",
     place >= 0 && `at event ${event}: ${sized(life.level[place])} alive in all`,
   ];
 }

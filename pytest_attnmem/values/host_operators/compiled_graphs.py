@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import torch
 
-from ..host_run import HostGraph, HostRun
+from ..host_graph import HostGraph, HostRun, graph_work
 
 if not hasattr(torch.ops.attnmem, "compiled_graph"):  # torch keeps it if this module is reloaded
     # ``run`` is a GraphRun, and ``inputs`` may have numbers; no dispatcher sees it.
@@ -30,7 +30,6 @@ class GraphRun:
 
     def flops(self, changed: Sequence[Any], kept: Sequence[Any]) -> int:
         """Returns the work of the run; what stands for a tensor has a layout."""
-        from ..graph_work import graph_work  # it imports the work of operators, as this is of them
 
         return graph_work(self.graph, joined(self.graph, changed, kept))
 

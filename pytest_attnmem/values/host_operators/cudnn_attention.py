@@ -12,9 +12,16 @@ from typing import Any, Final
 import torch
 
 from ...errors import CannotCompute
-from ..dense_attention import Scores, attend, attend_backward, visible_band
-from ..random_seed import drawn_seed, dropout
-from ..sequences import Part, parts
+from ..dense_attention import (
+    Part,
+    Scores,
+    attend,
+    attend_backward,
+    drawn_seed,
+    dropout,
+    parts,
+    visible_band,
+)
 
 
 def scaled_dot_product(call: SimpleNamespace) -> tuple[Any, ...]:
@@ -110,10 +117,7 @@ def _how(
         cached = getattr(call, "seqused_k", None) is not None
         causal = visible_band(*lengths, None, 0, from_the_end=cached)
         visible = causal if visible is None or causal is None else visible & causal
-    dropped = dropout(call.dropout_p, seed)
-    if dropped and part:
-        dropped = dropped._replace(seed=dropped.seed + part.place)
-    return Scores(scale, bias, visible, dropped)
+    return Scores(scale, bias, visible, dropout(call.dropout_p, seed, part))
 
 
 OPERATORS: Final = MappingProxyType(

@@ -12,7 +12,7 @@ from typing import Any, Final
 import torch
 
 from ...nulldevice.cudnn import weight_elements
-from ..random_seed import drawn_seed
+from ..dense_attention import drawn_seed
 
 LSTM = 2
 _GATES: Final = (1, 1, 4, 3)
@@ -66,7 +66,7 @@ def _network(call: SimpleNamespace, seed: int) -> tuple[torch.Tensor, ...]:
     states = [call.hx, call.cx] if call.mode == LSTM else call.hx
     biased = call.weight_stride0 > (3 if call.proj_size else 2)
     rest = (_shaped(call), biased, call.num_layers, call.dropout, call.train, call.bidirectional)
-    generator = torch._C.default_generator
+    generator = torch.default_generator
     before = generator.get_state()
     generator.manual_seed(seed)
     try:

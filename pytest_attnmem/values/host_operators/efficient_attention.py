@@ -11,9 +11,16 @@ from typing import Any, Final
 
 import torch
 
-from ..dense_attention import Scores, attend, attend_backward, visible_band
-from ..random_seed import drawn_seed, dropout
-from ..sequences import Part, parts
+from ..dense_attention import (
+    Part,
+    Scores,
+    attend,
+    attend_backward,
+    drawn_seed,
+    dropout,
+    parts,
+    visible_band,
+)
 
 #: The kernel writes the logsumexp of so many queries at once.
 QUERIES_AT_ONCE = 32
@@ -108,12 +115,10 @@ def _how(
         0 if call.custom_mask_type else None,
         from_the_end=call.custom_mask_type == 2,
     )
-    dropped, bias = dropout(call.dropout_p, seed), call.bias
+    bias = call.bias
     if part is not None and bias is not None:
         bias = _of_bias(bias, part)
-    if part is not None and dropped is not None:
-        dropped = dropped._replace(seed=dropped.seed + part.place)
-    return Scores(scale, bias, visible, dropped)
+    return Scores(scale, bias, visible, dropout(call.dropout_p, seed, part))
 
 
 def _of_bias(bias: torch.Tensor, part: Part) -> torch.Tensor:

@@ -11,9 +11,16 @@ from typing import Any, Final
 import torch
 
 from ...errors import CannotCompute
-from ..dense_attention import Scores, attend, attend_backward, visible_band
-from ..random_seed import drawn_seed, dropout
-from ..sequences import Part, parts
+from ..dense_attention import (
+    Part,
+    Scores,
+    attend,
+    attend_backward,
+    drawn_seed,
+    dropout,
+    parts,
+    visible_band,
+)
 
 
 def scaled_dot_product(call: SimpleNamespace) -> tuple[Any, ...]:
@@ -89,9 +96,7 @@ def _how(
     left = _window(getattr(call, "window_size_left", None))
     right = 0 if call.is_causal else _window(getattr(call, "window_size_right", None))
     visible = visible_band(*lengths, left, right, from_the_end=True)
-    dropped = dropout(call.dropout_p, seed)
-    if dropped and part:
-        dropped = dropped._replace(seed=dropped.seed + part.place)
+    dropped = dropout(call.dropout_p, seed, part)
     return Scores(scale, _alibi(call, lengths, part), visible, dropped)
 
 

@@ -10,8 +10,8 @@ from replays import emptied
 
 from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
-from pytest_attnmem.measurement.kept_workspaces import are_kept
-from pytest_attnmem.measurement.kept_workspaces import kept_workspaces as keeping
+from pytest_attnmem.measurement.environment import are_kept
+from pytest_attnmem.measurement.environment import kept_workspaces as keeping
 from pytest_attnmem.torch_releases import minor_version
 
 sys.path.insert(0, str(Path(__file__).parent))  # for programs.py, which the null device runs too

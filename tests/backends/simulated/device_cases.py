@@ -1,31 +1,27 @@
 """What the tests of the device ask of it, in a process that has it: PyTorch takes none away again.
 
-``python cases.py CUDA`` runs each ``case_…`` under that key of PyTorch's dispatcher, and prints
-what each returns, or the error.
+``python device_cases.py`` runs each ``case_…``, and prints what each returns, or the error.
 """
 
 import contextlib
 import gc
 import json
-import sys
 import warnings
 
 import torch
 
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.backends.simulated.process import process_device
-from pytest_attnmem.backends.simulated.pytorch_device import tensors
 from pytest_attnmem.errors import CannotSimulate, ProgramRefused
-
-KEYS = {key.dispatch: key for key in (tensors.CUDA, tensors.PRIVATE)}
 
 
 class Device:
     """The device of this process, and what its windows count."""
 
-    def __init__(self, key):
-        self.type = key.type
-        self.maker = process_device(key).maker
+    type = "cuda"
+
+    def __init__(self):
+        self.maker = process_device().maker
         self.backend = open_backend("simulated:A100-80GB")
         self.backend.prime()
         self.backend.name_device()
@@ -222,7 +218,7 @@ def case_two_devices_do_not_mix(device):
 
 def main():
     warnings.simplefilter("ignore")
-    device, found = Device(KEYS[sys.argv[1]]), {}
+    device, found = Device(), {}
     try:
         torch.ones(3, device=device.type)
     except AssertionError as error:

@@ -615,98 +615,70 @@ def from_cpu_list():
     y.sum()
 
 
-@program
-def topk():
-    made(64, 1000).topk(10).values.sum().backward()
-
-
-@program
-def sort():
-    made(64, 1000).sort(-1).values.sum().backward()
-
-
-@program
-def argmax():
-    made(64, 1000, grad=False).argmax(-1)
-
-
-@program
-def std():
-    made(64, 256).std(-1).sum().backward()
-
-
-@program
-def var_mean():
-    made(64, 256).var(-1, correction=0).sum().backward()
-
-
-@program
-def norm():
-    made(64, 256).norm(dim=-1).sum().backward()
-
-
-@program
-def logsumexp():
-    made(64, 256).logsumexp(-1).sum().backward()
-
-
-@program
-def prod():
-    made(64, 256).prod(-1).sum().backward()
-
-
-@program
-def cumprod():
-    made(8, 16).cumprod(-1).sum().backward()
-
-
-@program
-def pad():
-    F.pad(made(4, 8, 8), (1, 2, 3, 4)).sum().backward()
-
-
-@program
-def roll():
-    made(64, 64).roll(1, 0).sum().backward()
-
-
-@program
-def flip():
-    made(64, 64).flip(0).sum().backward()
-
-
-@program
-def repeat():
-    made(64, 64).repeat(2, 3).sum().backward()
-
-
-@program
-def repeat_interleave():
-    made(2, 4, 64, 16).repeat_interleave(2, 1).sum().backward()
-
-
-@program
-def expand_contig():
-    made(2, 1, 64, 16).expand(2, 4, 64, 16).contiguous().sum().backward()
-
-
-@program
-def unfold():
-    made(4, 64, 16).unfold(1, 8, 4).sum().backward()
-
-
-@program
-def scatter():
-    made(64, 64).scatter(
-        1, torch.zeros(64, 3, dtype=torch.long, device="cuda"), 1.0
-    ).sum().backward()
-
-
-@program
-def index_add():
-    made(64, 64, grad=False).index_add(
-        0, torch.zeros(3, dtype=torch.long, device="cuda"), made(3, 64)
-    ).sum().backward()
+PROGRAMS |= {
+    "topk": lambda: made(64, 1000).topk(10).values.sum().backward(),
+    "sort": lambda: made(64, 1000).sort(-1).values.sum().backward(),
+    "argmax": lambda: made(64, 1000, grad=False).argmax(-1),
+    "std": lambda: made(64, 256).std(-1).sum().backward(),
+    "var_mean": lambda: made(64, 256).var(-1, correction=0).sum().backward(),
+    "norm": lambda: made(64, 256).norm(dim=-1).sum().backward(),
+    "logsumexp": lambda: made(64, 256).logsumexp(-1).sum().backward(),
+    "prod": lambda: made(64, 256).prod(-1).sum().backward(),
+    "cumprod": lambda: made(8, 16).cumprod(-1).sum().backward(),
+    "pad": lambda: F.pad(made(4, 8, 8), (1, 2, 3, 4)).sum().backward(),
+    "roll": lambda: made(64, 64).roll(1, 0).sum().backward(),
+    "flip": lambda: made(64, 64).flip(0).sum().backward(),
+    "repeat": lambda: made(64, 64).repeat(2, 3).sum().backward(),
+    "repeat_interleave": lambda: made(2, 4, 64, 16).repeat_interleave(2, 1).sum().backward(),
+    "expand_contig": lambda: made(2, 1, 64, 16).expand(2, 4, 64, 16).contiguous().sum().backward(),
+    "unfold": lambda: made(4, 64, 16).unfold(1, 8, 4).sum().backward(),
+    "scatter": lambda: (
+        made(64, 64)
+        .scatter(1, torch.zeros(64, 3, dtype=torch.long, device="cuda"), 1.0)
+        .sum()
+        .backward()
+    ),
+    "index_add": lambda: (
+        made(64, 64, grad=False)
+        .index_add(0, torch.zeros(3, dtype=torch.long, device="cuda"), made(3, 64))
+        .sum()
+        .backward()
+    ),
+    "clampmin": lambda: made(64, 64).clamp(min=0).sum().backward(),
+    "maximum": lambda: torch.maximum(made(64, 64), made(64, 64)).sum().backward(),
+    "minimum": lambda: torch.minimum(made(64, 64), made(64, 64)).sum().backward(),
+    "fmax": lambda: torch.fmax(made(64, 64), made(64, 64)).sum().backward(),
+    "clamped_by_two_tensors": lambda: (
+        torch.clamp(made(64, 64), made(64, 64), made(64, 64)).sum().backward()
+    ),
+    "addmm": lambda: torch.addmm(made(64), made(32, 64), made(64, 64)).sum().backward(),
+    "baddbmm": lambda: (
+        torch.baddbmm(made(4, 32, 32), made(4, 32, 16), made(4, 16, 32)).sum().backward()
+    ),
+    "mv": lambda: (made(64, 64) @ made(64)).sum().backward(),
+    "dot": lambda: (made(64) @ made(64)).backward(),
+    "outer": lambda: torch.outer(made(64), made(32)).sum().backward(),
+    "mse": lambda: F.mse_loss(made(64, 64), made(64, 64, grad=False)).backward(),
+    "bce": lambda: F.binary_cross_entropy_with_logits(
+        made(64, 64), made(64, 64, grad=False)
+    ).backward(),
+    "ce_smooth": lambda: F.cross_entropy(
+        made(64, 100), torch.zeros(64, dtype=torch.long, device="cuda"), label_smoothing=0.1
+    ).backward(),
+    "kl": lambda: F.kl_div(
+        made(64, 64).log_softmax(-1), made(64, 64, grad=False), reduction="batchmean"
+    ).backward(),
+    "groupnorm": lambda: nn.GroupNorm(4, 16, device="cuda")(made(4, 16, 8)).sum().backward(),
+    "celu": lambda: (F.elu(made(64, 64)) + 1).sum().backward(),
+    "glu": lambda: F.glu(made(64, 64)).sum().backward(),
+    "rmsprop": lambda: one_step(torch.optim.RMSprop),
+    "adagrad": lambda: one_step(torch.optim.Adagrad),
+    "amsgrad": lambda: one_step(torch.optim.AdamW, amsgrad=True),
+    "lr_tensor": lambda: one_step(torch.optim.AdamW, lr=torch.tensor(1e-3)),
+    "onehot": lambda: (
+        F.one_hot(torch.zeros(10, dtype=torch.long, device="cuda"), num_classes=5).float().sum()
+    ),
+}
 
 
 @program
@@ -716,34 +688,9 @@ def masked_scatter_where():
 
 
 @program
-def clampmin():
-    made(64, 64).clamp(min=0).sum().backward()
-
-
-@program
-def maximum():
-    torch.maximum(made(64, 64), made(64, 64)).sum().backward()
-
-
-@program
-def minimum():
-    torch.minimum(made(64, 64), made(64, 64)).sum().backward()
-
-
-@program
-def fmax():
-    torch.fmax(made(64, 64), made(64, 64)).sum().backward()
-
-
-@program
 def clamped_by_one_tensor():
     torch.clamp(made(64, 64), max=made(64, 64)).sum().backward()
     torch.clamp_min(made(64, 64), made(64, 64)).sum().backward()
-
-
-@program
-def clamped_by_two_tensors():
-    torch.clamp(made(64, 64), made(64, 64), made(64, 64)).sum().backward()
 
 
 @program
@@ -754,73 +701,9 @@ def minmax():
 
 
 @program
-def addmm():
-    torch.addmm(made(64), made(32, 64), made(64, 64)).sum().backward()
-
-
-@program
-def baddbmm():
-    torch.baddbmm(made(4, 32, 32), made(4, 32, 16), made(4, 16, 32)).sum().backward()
-
-
-@program
-def mv():
-    (made(64, 64) @ made(64)).sum().backward()
-
-
-@program
-def dot():
-    (made(64) @ made(64)).backward()
-
-
-@program
-def outer():
-    torch.outer(made(64), made(32)).sum().backward()
-
-
-@program
-def mse():
-    F.mse_loss(made(64, 64), made(64, 64, grad=False)).backward()
-
-
-@program
-def bce():
-    F.binary_cross_entropy_with_logits(made(64, 64), made(64, 64, grad=False)).backward()
-
-
-@program
-def ce_smooth():
-    F.cross_entropy(
-        made(64, 100), torch.zeros(64, dtype=torch.long, device="cuda"), label_smoothing=0.1
-    ).backward()
-
-
-@program
-def kl():
-    F.kl_div(
-        made(64, 64).log_softmax(-1), made(64, 64, grad=False), reduction="batchmean"
-    ).backward()
-
-
-@program
-def groupnorm():
-    nn.GroupNorm(4, 16, device="cuda")(made(4, 16, 8)).sum().backward()
-
-
-@program
-def celu():
-    (F.elu(made(64, 64)) + 1).sum().backward()
-
-
-@program
 def tanh_sig():
     x = made(64, 64)
     (x.tanh() * x.sigmoid() * F.softplus(x) * F.leaky_relu(x)).sum().backward()
-
-
-@program
-def glu():
-    F.glu(made(64, 64)).sum().backward()
 
 
 @program
@@ -919,11 +802,6 @@ def transformer():
 
 
 @program
-def rmsprop():
-    one_step(torch.optim.RMSprop)
-
-
-@program
 def sgd_nesterov():
     m = nn.Linear(64, 64, device="cuda")
     o = torch.optim.SGD(m.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.1)
@@ -931,21 +809,6 @@ def sgd_nesterov():
         m(made(4, 64)).sum().backward()
         o.step()
         o.zero_grad(set_to_none=False)
-
-
-@program
-def adagrad():
-    one_step(torch.optim.Adagrad)
-
-
-@program
-def amsgrad():
-    one_step(torch.optim.AdamW, amsgrad=True)
-
-
-@program
-def lr_tensor():
-    one_step(torch.optim.AdamW, lr=torch.tensor(1e-3))
 
 
 @program
@@ -1029,11 +892,6 @@ def xent_bf16():
     logits = made(4, 64, 500, dtype=torch.bfloat16)
     t = torch.zeros(4, 64, dtype=torch.long, device="cuda")
     F.cross_entropy(logits.float().view(-1, 500), t.view(-1), ignore_index=-100).backward()
-
-
-@program
-def onehot():
-    F.one_hot(torch.zeros(10, dtype=torch.long, device="cuda"), num_classes=5).float().sum()
 
 
 @program

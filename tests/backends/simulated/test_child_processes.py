@@ -1,13 +1,9 @@
 """Processes that a program forks: they have no device, and what they send back is true."""
 
-import multiprocessing
-
 import numpy as np
 import pytest
 import torch
 from torch.utils.data import DataLoader, Dataset, TensorDataset
-
-FORK = multiprocessing.get_context("fork")
 
 
 class Made(Dataset):
@@ -48,34 +44,3 @@ def test_workers_read_tensors_of_the_window_and_pin_what_they_make(run):
     found = []
     assert run(program).unmeasured is None
     assert found[-1] == [10, 26]
-
-
-def test_a_child_writes_memory_that_is_shared(run):
-    def program():
-        shared = torch.zeros(4, device="cpu").share_memory_()
-        torch.ones(1, device="cuda")
-        with torch.device("cuda"):  # a mode above the window's
-            process = FORK.Process(target=shared.add_, args=(1,))
-            process.start()
-        process.join()
-        found.append((shared.tolist(), process.exitcode))
-
-    found = []
-    run(program)
-    assert found[-1] == ([1] * 4, 0)
-
-
-def test_a_tensor_from_another_process_is_one_of_the_host(run):
-    def program():
-        torch.ones(1, device="cuda")
-        queue, done = torch.multiprocessing.Queue(), FORK.Event()
-        process = FORK.Process(target=lambda: (queue.put(torch.arange(3.0)), done.wait()))
-        process.start()
-        received = queue.get(timeout=60)
-        done.set()
-        process.join()
-        found.append((str(received.device), received.tolist(), received.cuda().tolist()))
-
-    found = []
-    run(program)
-    assert found == [("cpu", [0, 1, 2], [0, 1, 2])]

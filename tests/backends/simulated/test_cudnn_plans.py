@@ -14,7 +14,7 @@ from pytest_attnmem.backends.simulated import cudnn_plans
 from pytest_attnmem.backends.simulated.cudnn_plans import CudnnPlans, plans_path
 from pytest_attnmem.certified.certificate import cudnn_of
 from pytest_attnmem.errors import BackendUnavailable
-from pytest_attnmem.nulldevice.plan_file import PlanFile
+from pytest_attnmem.nulldevice.planner_process import PlanFile
 from pytest_attnmem.profiles import find_profile
 from pytest_attnmem.torch_releases import KNOWN, minor_version
 
@@ -79,7 +79,7 @@ def test_what_cudnn_does_not_plan_is_said_and_not_kept(planner):
 
 def test_another_cudnn_than_pytorchs_is_refused_and_what_was_asked_before_is_known(planner):
     version = KNOWN[-1]
-    PlanFile(plans_path(A100, version, {})).add("known", 7)
+    PlanFile(plans_path(A100, version, {})).append("known", 7)
     plans = CudnnPlans(A100, version, {})
     for _ in range(2):
         assert plans.workspace("question") == (

@@ -1,4 +1,4 @@
-"""The device under two keys of PyTorch's dispatcher: CUDA's, and the one for other projects."""
+"""The device in a process of its own."""
 
 import json
 import subprocess
@@ -9,12 +9,6 @@ import pytest
 import torch
 
 CASES = Path(__file__).with_name("device_cases.py")
-LINUX = sys.platform == "linux"
-#: The key of CUDA is that of sessions where it can be had.
-KEYS = [
-    pytest.param("PrivateUse1", marks=[pytest.mark.thorough] * LINUX),
-    *(["CUDA"] if LINUX else []),
-]
 QUADRATIC = 2 * 4 * 64 * 64 * 4
 LINEAR = 2 * 4 * 64 * 32 * 4
 
@@ -32,7 +26,7 @@ EXPECTED = {
     ]
     * 2,
     "values_are_read": [
-        *(180.0, [[9.0, 12.0, 15.0], [12.0, 20.0, 28.0], [15.0, 28.0, 41.0]], True, True),
+        *(180.0, [[9.0, 12.0, 15.0], [12.0, 20.0, 28.0], [15.0, 28.0, 41.0]], True, True)
     ],
     "random_numbers_follow_the_seed": [True, False],
     "transforms_and_scripts_run_in_cpp": [48.0, [8, 3], 72.0],
@@ -42,67 +36,56 @@ EXPECTED = {
     " a nested tensor cannot be simulated; use backend='null' or 'cuda'",
     "the_compiler_knows_the_functions_of_devices": True,
     "two_devices_do_not_mix": "RuntimeError: Expected all tensors to be on the same device, but"
-    " found at least two devices, {}:0 and cpu!",
+    " found at least two devices, cuda:0 and cpu!",
     "an_operator_without_shapes_is_refused": "CannotSimulate: aten._to_sparse.default cannot be"
     " simulated: PyTorch has no rule of its shapes",
 }
 
 
-@pytest.fixture(scope="module", params=KEYS)
-def found(request):
-    """What the cases return in a process whose device has that key, and the name of the device."""
+@pytest.fixture(scope="module")
+def answers():
+    """What the cases return in a process that has the device."""
     done = subprocess.run(
-        [sys.executable, str(CASES), request.param], stdout=subprocess.PIPE, text=True, check=True
+        [sys.executable, str(CASES)], stdout=subprocess.PIPE, text=True, check=True
     )
-    name = "cuda" if request.param == "CUDA" else "attnmem"
-    return name, json.loads(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.mark.parametrize("case", EXPECTED)
-def test_the_device_does_what_pytorchs_does(found, case):
-    device, answers = found
-    expected = EXPECTED[case]
-    if isinstance(expected, str):
-        expected = expected.format(device)
-    assert answers[f"case_{case}"] == expected
+def test_the_device_does_what_pytorchs_does(answers, case):
+    assert answers[f"case_{case}"] == EXPECTED[case]
 
 
-def test_gradients_are_added_in_place(found):
+def test_gradients_are_added_in_place(answers):
     # h, its exponential, two sums and a gradient are alive at once, and the gradient of x is there.
-    first, problem = found[1]["case_gradients_are_added_in_place"]
+    first, problem = answers["case_gradients_are_added_in_place"]
     assert (first % (256 * 256 * 4) < 16, problem) == (True, None)
     assert first // (256 * 256 * 4) == 4
 
 
-def test_a_call_that_is_known_needs_as_much_as_the_first(found):
-    peaks = found[1]["case_calls_that_are_known_need_as_much"]
+def test_a_call_that_is_known_needs_as_much_as_the_first(answers):
+    peaks = answers["case_calls_that_are_known_need_as_much"]
     assert peaks[0] == peaks[1] == peaks[2]
     assert peaks[0][0] >= 3 * QUADRATIC + 3 * LINEAR
 
 
-def test_a_model_is_copied_and_saved(found):
-    device, answers = found
-    ours = [f"{device}:0", True]
-    # PyTorch moves storages by a module for each type of devices, which the other key lacks.
-    without = "AttributeError: '_DummyBackendModule' object has no attribute 'device'"
-    expected = ours if device == "cuda" else without
-    assert answers["case_a_model_is_copied_and_saved"] == expected
+def test_a_model_is_copied_and_saved(answers):
+    assert answers["case_a_model_is_copied_and_saved"] == ["cuda:0", True]
 
 
-def test_a_setting_that_changes_is_heard(found):
-    assert found[1]["case_a_setting_that_changes_is_heard"] == [True, False]
+def test_a_setting_that_changes_is_heard(answers):
+    assert answers["case_a_setting_that_changes_is_heard"] == [True, False]
 
 
-def test_a_program_that_names_no_device_is_on_this_one(found):
-    device, answers = found
-    assert answers["case_a_program_that_names_no_device_is_on_this_one"] == f"{device}:0"
+def test_a_program_that_names_no_device_is_on_this_one(answers):
+    assert answers["case_a_program_that_names_no_device_is_on_this_one"] == "cuda:0"
 
 
-def test_it_runs_out_of_memory(found):
-    text, needed = found[1]["case_it_runs_out_of_memory"]
+def test_it_runs_out_of_memory(answers):
+    text, needed = answers["case_it_runs_out_of_memory"]
     assert text == "CUDA out of memory. Tried to allocate 4096.00 GiB. GPU 0"
     assert needed.startswith("needs 4.0 TiB more at device_cases.py:")
 
 
-def test_no_tensor_of_the_device_is_made_outside_a_window(found):
-    assert found[1]["outside"] == "Torch not compiled with CUDA enabled"
+def test_no_tensor_of_the_device_is_made_outside_a_window(answers):
+    assert answers["outside"] == "Torch not compiled with CUDA enabled"

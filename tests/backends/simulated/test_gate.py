@@ -18,7 +18,6 @@ REFUSED = {
     " Python, or use backend='null' or 'cuda'",
     "window_and_draws": "refused: no model of aten.kaiser_window.default; use backend='null' or"
     " 'cuda'",
-    "warned_flash": "refused: deterministic algorithms on simulated; use null",
     "more_elements_than_an_int": "refused: no model of aten.cumsum.default; use backend='null' or"
     " 'cuda'",
 }

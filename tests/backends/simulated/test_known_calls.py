@@ -36,7 +36,7 @@ def test_a_full_cache_begins_anew(monkeypatch):
     monkeypatch.setattr("pytest_attnmem.backends.simulated.known_calls.MOST", 2)
     calls, known = KnownCalls(), KnownCall((), (), lambda args, made: None, is_one=False)
     for number in range(3):
-        calls.add((number,), known)
+        calls.remember((number,), known)
     assert [calls.find((number,)) is known for number in range(3)] == [False, False, True]
 
 

@@ -3,7 +3,6 @@
 import copy
 import ctypes
 import io
-import pickle
 
 import pytest
 import torch
@@ -34,17 +33,6 @@ def test_a_file_has_the_values_and_the_device():
 
 
 @pytest.mark.usefixtures("anywhere")
-def test_a_pickle_has_the_values_and_the_device():
-    x, y = torch.arange(6.0, device="cuda")[2:], torch.ones(2, device="cpu")
-    layer = linear()
-    found = pickle.loads(pickle.dumps({"x": x, "y": y, "layer": layer}))
-    assert (found["x"].is_cuda, found["y"].is_cuda) == (True, False)
-    assert (found["x"].tolist(), found["y"].tolist()) == ([2, 3, 4, 5], [1, 1])
-    assert torch.equal(found["layer"].weight, layer.weight)
-    assert isinstance(found["layer"].weight, nn.Parameter)
-
-
-@pytest.mark.usefixtures("anywhere")
 def test_tensors_that_share_memory_share_it_in_a_file():
     first, second = linear(), linear()
     second.weight = first.weight
@@ -58,14 +46,6 @@ def test_tensors_that_share_memory_share_it_in_a_file():
     with torch.no_grad():
         first.weight.zero_()
     assert torch.load(saved(model.state_dict()))["0.weight"].abs().sum().item() == 0
-
-
-@pytest.mark.usefixtures("anywhere")
-def test_a_shallow_copy_shares_the_memory():
-    layer = linear()
-    found = copy.copy(layer.weight)
-    assert found.data_ptr() == layer.weight.data_ptr()
-    assert (found.is_cuda, found.requires_grad, isinstance(found, nn.Parameter)) == (True,) * 3
 
 
 @pytest.mark.usefixtures("anywhere")
@@ -89,16 +69,6 @@ def test_c_code_reads_and_writes_the_memory_of_a_tensor_of_the_host(backends):
         first = pinned.to("cuda", non_blocking=True)
         memory[:] = [5, 6, 7, 8]
         assert (first.tolist(), pinned.to("cuda").tolist()) == ([1, 2, 3, 4], [5, 6, 7, 8])
-
-
-def test_a_file_maps_to_memory_of_the_host(backends, tmp_path):
-    path = tmp_path / "data"
-    path.write_bytes(bytes(range(8)))
-    with backends("RTX 4090").world():
-        storage = torch.UntypedStorage.from_file(str(path), shared=False, nbytes=8)
-        found = torch.asarray(storage, dtype=torch.uint8, device="cpu")
-        assert found.tolist() == [*range(8)]
-        assert found.to("cuda").view(torch.int16).tolist() == [256, 770, 1284, 1798]
 
 
 @pytest.mark.usefixtures("anywhere")

@@ -32,13 +32,6 @@ def test_copies_and_factories_are_pinned_as_on_a_device(run):
     }
 
 
-def test_what_a_fixture_pinned_is_pinned_in_the_window(run):
-    found = []
-    run(lambda: found.append(torch.ones(2, device="cpu").pin_memory()))
-    run(lambda: found.append(found[0].is_pinned()))
-    assert found[1] is True
-
-
 def test_memory_of_the_device_cannot_be_pinned(run):
     def program():
         with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):

@@ -24,6 +24,6 @@ def test_it_does_not_stand_where_pytorch_cannot_have_it(monkeypatch):
     with pytest.raises(BackendUnavailable) as caught:
         process.process_device()
     assert str(caught.value) == (
-        f"torch {torch.__version__} on darwin cannot have a simulated device: it runs on Linux;"
-        " use backend='cpu'"
+        f"torch {torch.__version__} on darwin cannot have a simulated device: it needs Linux and"
+        " a build of PyTorch's own; use backend='cpu'"
     )

@@ -74,17 +74,6 @@ def test_one_row_is_written_to_the_elements_of_a_mask(run):
     assert (seen.unmeasured, seen.peak_bytes) == (None, 69_703)  # as on the null device
 
 
-def test_a_graph_is_refused_in_one_line(run):
-    def captured():
-        with suppress(CannotSimulate):
-            torch.cuda.CUDAGraph()
-
-    line = captured.__code__.co_firstlineno + 2
-    assert run(captured).unmeasured == (
-        f"a CUDA graph at test_refused_operators.py:{line} cannot be simulated"
-    )
-
-
 def ones(*shape, dtype=torch.float32):
     return torch.ones(shape, dtype=dtype, device="cuda")
 

@@ -24,8 +24,7 @@ def legacy(x):
 
 
 @pytest.mark.parametrize(
-    ("device", "share"),
-    [("cpu", numpys), ("cpu", torchs), ("cpu", legacy), ("cuda", torchs)],
+    ("device", "share"), [("cpu", numpys), ("cpu", torchs), ("cpu", legacy), ("cuda", torchs)]
 )
 def test_what_dlpack_returns_shares_memory_with_the_tensor(run, device, share):
     def program():
@@ -53,15 +52,3 @@ def test_dlpack_moves_and_copies_a_tensor_as_it_is_asked(run):
     found = []
     assert run(program).peak_bytes == 24
     assert found[0].type == "cpu"
-
-
-def test_tensors_of_the_device_and_modules_of_the_host_are_shared(run):
-    def program():
-        layer = torch.nn.Linear(2, 2, device="cpu")
-        found.append(layer.weight.is_shared())
-        layer.share_memory()
-        found.extend([layer.weight.is_shared(), torch.ones(2, device="cuda").is_shared()])
-
-    found = []
-    run(program)
-    assert found == [False, True, True]

@@ -72,14 +72,14 @@ def test_a_later_window_knows_the_tensors_from_before(device):
     assert interval.first_allocation == 1
 
 
-def test_an_input_takes_memory_that_no_window_counts(device):
+def test_an_older_tensor_takes_memory_that_no_window_counts_and_lowers_the_level(device):
     small = take(device, 1 * MIB)
-    given = device.add_input(4 * MIB)
+    given = device.add_older(4 * MIB)
     take(device, 2 * MIB)
     device.free(given)
     device.free(small)
     interval = device.interval()
-    assert interval.requested == interval.allocated == Delta(3 * MIB, 2 * MIB)
+    assert interval.requested == interval.allocated == Delta(3 * MIB, -2 * MIB)
     assert device.statistics.requested.current == 2 * MIB
 
 
@@ -166,7 +166,7 @@ def test_a_collection_of_garbage_may_free_blocks_during_an_allocation(device, mo
         return find(*call)
 
     monkeypatch.setattr(device.allocator._segments, "find", interrupted)
-    added = device.add_input(5 * MIB)
+    added = device.add_older(5 * MIB)
     blocks.append(take(device, 7 * MIB))
     assert device.statistics.requested.current == (1 + 6 + 5 + 7) * MIB
     for block in (*blocks, added):

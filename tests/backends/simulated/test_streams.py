@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from pytest_attnmem.measurement.kept_workspaces import are_kept
+from pytest_attnmem.measurement.environment import are_kept
 from pytest_attnmem.torch_releases import minor_version
 
 WORKSPACE = 8_519_680

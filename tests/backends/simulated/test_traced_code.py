@@ -18,13 +18,6 @@ def test_a_trace_inside_a_window_takes_what_it_takes_on_the_null_device(run):
     assert run(program).unmeasured is None
 
 
-def test_a_trace_is_pytorchs_where_its_jit_is_off(run, monkeypatch):
-    monkeypatch.setattr(torch.jit._state._enabled, "enabled", False)
-    traced = []
-    assert run(lambda: traced.append(torch.jit.trace(twice, torch.ones(2)))).unmeasured is None
-    assert traced == [twice]
-
-
 def test_code_traced_outside_windows_runs(session):
     traced = torch.jit.trace(twice, torch.ones(2, device="cuda"))
     assert traced(torch.ones(3, device="cuda")).tolist() == [2, 2, 2]

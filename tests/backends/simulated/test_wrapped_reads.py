@@ -1,8 +1,5 @@
 """Tensors that a transform wraps are printed and read as on a device."""
 
-import copy
-import io
-
 import pytest
 import torch
 from func_transforms import TRANSFORMS
@@ -41,30 +38,3 @@ def test_a_list_has_the_values_of_the_wrapped_tensor(run, transform):
     x, found = torch.arange(6.0).reshape(2, 3), []
     run(lambda: found.extend(reading(torch.Tensor.tolist, transform, x.to("cuda"))))
     assert found == [x.tolist()]
-
-
-@pytest.mark.parametrize("transform", ["grad", "vmap"])
-@pytest.mark.parametrize(
-    "read",
-    [copy.copy, copy.deepcopy, torch.Tensor.is_shared, lambda x: torch.save(x, io.BytesIO())],
-    ids=["copy", "deepcopy", "is_shared", "save"],
-)
-def test_there_is_no_storage_below_a_wrapper(run, transform, read):
-    x, found = torch.ones(2, 3), []
-    kind = "TensorWrapper" if transform == "grad" else "BatchedTensorImpl"
-    run(lambda: found.extend(reading(read, transform, x.to("cuda"))))
-    assert found == [f"NotImplementedError: Cannot access storage of {kind}"]
-
-
-@pytest.mark.parametrize(
-    ("read", "error"),
-    [
-        (lambda x: x.cpu().numpy(), "Can't call numpy() on Tensor that requires grad."),
-        (lambda x: x.cpu().apply_(abs), "Can't call apply_() on Variable that requires grad."),
-    ],
-    ids=["numpy", "apply_"],
-)
-def test_the_memory_of_a_tensor_with_a_gradient_is_not_read(run, read, error):
-    found = []
-    run(lambda: found.extend(reading(read, "grad", torch.ones(2, 3, device="cuda"))))
-    assert found[0].startswith(f"RuntimeError: {error}")

@@ -45,27 +45,3 @@ def test_a_view_that_was_written_has_the_gradient_of_its_base(run, view, peaks):
 
     assert run(program).unmeasured is None
     assert tuple(found) == peaks
-
-
-def test_values_are_those_of_the_write(run):
-    def program():
-        base = torch.ones(2, 3, device="cuda", requires_grad=True) * 3
-        base.retain_grad()
-        seen = base.view(-1)
-        seen[1:].mul_(2)
-        seen.pow(2).sum().backward()
-        assert seen.tolist() == [3, 6, 6, 6, 6, 6]
-        assert base.grad.flatten().tolist() == [6, 12, 12, 12, 12, 12]
-
-    assert run(program).unmeasured is None
-
-
-def test_a_formula_that_writes_a_view_of_its_own_ends(run):
-    """Autograd holds the lock of the view then; a question for its gradient would wait forever."""
-
-    def program():
-        x = torch.ones(8, device="cuda", requires_grad=True)
-        y = torch.fft.rfft(x)
-        torch.autograd.grad(y, x, torch.ones_like(y).requires_grad_(), create_graph=True)
-
-    assert run(program).unmeasured.startswith("cuFFT takes scratch")

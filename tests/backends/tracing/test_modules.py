@@ -149,15 +149,15 @@ def test_saved_tensors_are_those_that_a_backward_pass_frees():
 def test_the_paths_are_those_of_the_model_also_where_a_layer_runs_alone():
     model, paths = Model(None), ModulePaths()
     layer = model.layers[1]
-    assert paths.of(layer.up, layer) == "up"
-    assert paths.of(layer.up, model) == "layers.1.up"
-    assert paths.of(layer.up, layer) == "layers.1.up"  # now that the model is known
-    assert paths.of(model, model) == ""
+    assert paths.path_of(layer.up, layer) == "up"
+    assert paths.path_of(layer.up, model) == "layers.1.up"
+    assert paths.path_of(layer.up, layer) == "layers.1.up"  # now that the model is known
+    assert paths.path_of(model, model) == ""
     model.layers[1] = replaced = Layer()
-    assert paths.of(replaced.up, model) == "layers.1.up"
+    assert paths.path_of(replaced.up, model) == "layers.1.up"
 
 
 def test_wrappers_are_left_out_of_paths():
     model = Model(None)
     compiled = torch.compile(model, backend="eager")
-    assert ModulePaths().of(model.layers[0].up, compiled) == "layers.0.up"
+    assert ModulePaths().path_of(model.layers[0].up, compiled) == "layers.0.up"

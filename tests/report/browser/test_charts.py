@@ -69,7 +69,7 @@ def test_a_layer_tells_what_it_is_to_who_points_at_it(show: Show) -> None:
         "33,554,432 B",
         "attn.py:4 in attention",
         "alive from event 1 to the end",
-        "56.1 % of the peak",
+        "56.1% of the peak",
         "at event 4: 49.0 MiB alive in all",
     ]
     page.mouse.move(1, 1)

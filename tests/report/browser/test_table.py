@@ -164,11 +164,22 @@ def test_the_details_have_every_number_twice(show: Show) -> None:
     text = show(*ROWS).open("test_within").inner_text()
     assert "64*N + 512\nwith N=64\n= 4.5 KiB 4,608 B" in re.sub(r"\n+", "\n", text)
     assert "peak 3.0 KiB: 1.5 KiB below it (1,536 B)" in text
-    assert "baseline 2,048 B, +1.0 KiB (regressed)" in text
+    assert "baseline 2.0 KiB (2,048 B), +1.0 KiB (regressed)" in text
     assert "allocated\n4.0 KiB\n4,096 B" in re.sub(r"\n+", "\n", text)
     assert "reserved\nnot measured" in re.sub(r"\n+", "\n", text)
     assert "pytest 'tests/a.py::test_within[64]'" in text
     assert "--attnmem-explain all" in text
+
+
+def test_the_details_of_a_failure_explain_it(show: Show) -> None:
+    grew = "  grew      +1.0 KiB: one more float32 [256], clone at attn.py:3"
+    row = replace(OVER, explanation=(grew,), budget="", baseline_bytes=79 * KIB)
+    details = show(row).page.locator("tr.more")
+    assert details.locator(".explanation").inner_text().splitlines() == [
+        "grew      +1.0 KiB: one more float32 [256], clone at attn.py:3",
+        "baseline  79.0 KiB",
+    ]
+    assert "none: only the baseline" in details.inner_text()
 
 
 def test_what_was_held_is_listed_with_its_share(show: Show) -> None:

@@ -159,12 +159,7 @@ def test_a_word_to_the_allocator_computes_nothing(run, values):
 
 @pytest.mark.parametrize(
     ("bins", "low", "high", "counts"),
-    [
-        (4, 0, 3, [1, 0, 3, 2]),
-        (2, 0, 3, [1, 5]),
-        (3, 0, 0, [2, 3, 3]),
-        (2, 5, 5, [2, 6]),
-    ],
+    [(4, 0, 3, [1, 0, 3, 2]), (2, 0, 3, [1, 5]), (3, 0, 0, [2, 3, 3]), (2, 5, 5, [2, 6])],
     ids=["each", "halves", "of the values", "of equal ends"],
 )
 def test_a_histogram_of_integers(run, bins, low, high, counts):

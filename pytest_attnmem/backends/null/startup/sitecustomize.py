@@ -1,6 +1,6 @@
 """Python runs this file first in each process that a program on the null device starts.
 
-``started_processes.py`` has it found, by ``PYTHONPATH``. It imports nothing of this package before
+``program.py`` has it found, by ``PYTHONPATH``. It imports nothing of this package before
 the process imports torch.
 """
 
@@ -31,7 +31,7 @@ class _AfterTorch:
             def exec_module(module: ModuleType) -> None:
                 run(module)
                 with suppress(ImportError):  # this package is not in the process's environment
-                    from pytest_attnmem.backends.null.started_processes import begin
+                    from pytest_attnmem.backends.null.program import begin
 
                     begin()
 

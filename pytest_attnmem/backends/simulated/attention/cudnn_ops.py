@@ -11,8 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from ....torch_releases import Version
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, OpCall, Output, Rule, Step, Temporary
+from ..op_plan import AllocationPlan, OpCall, Output, Rule, Step, Temporary, argument
 from .layout import FLOAT, content_bytes, round_up
 
 HOPPER: Final = (9, 0)

@@ -12,8 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from ....profiles import DeviceProfile
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary, argument
 from .layout import FLOAT, content_bytes, divide_up, round_up, rows_contiguous
 
 

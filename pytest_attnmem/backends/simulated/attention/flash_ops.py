@@ -13,8 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary, argument
 from .layout import FLOAT, content_bytes, divide_up, round_up, rows_contiguous
 
 _BLOCK_ROWS: Final = 128  # softmax_d and dq_accum are padded to whole blocks

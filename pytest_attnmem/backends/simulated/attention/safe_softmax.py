@@ -10,12 +10,10 @@ from typing import Final
 
 import torch
 
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary
-from ..scratch.plan_steps import temporary
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
+from ..scratch.plan_parts import copy_bytes, dense_bytes, temporary
 from ..scratch.reduction_launch import ReductionKernel, blocks_plan
 from ..scratch.strides import kept_strides
-from ..scratch.tensor_bytes import copy_bytes, dense_bytes
 from ..scratch.tensor_iterator import reduction
 
 

@@ -10,8 +10,7 @@ from typing import Any, Final
 import torch
 
 from ..op_plan import AllocationPlan
-from ..scratch.plan_steps import temporary
-from ..scratch.tensor_bytes import format_of
+from ..scratch.plan_parts import format_of, temporary
 
 PLAIN: Final = torch.contiguous_format
 #: The alignment in bytes that cuDNN is told of at most (``getAlignment`` of Conv_v8.cpp).

@@ -6,13 +6,33 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from math import prod
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import torch
 
+from ..deterministic import is_deterministic
 from . import array
 from .array import PLAIN, Array, common_format
-from .settings import CudnnSettings
+
+
+class CudnnSettings(NamedTuple):
+    """The settings of ``torch.backends.cudnn`` that are in force."""
+
+    enabled: bool
+    benchmark: bool
+    deterministic: bool
+    tf32: bool
+
+
+def cudnn_settings() -> CudnnSettings:
+    """Returns the settings of the process (``at::convolution`` in Convolution.cpp reads them)."""
+    return CudnnSettings(
+        torch._C._get_cudnn_enabled(),
+        torch._C._get_cudnn_benchmark(),
+        torch._C._get_cudnn_deterministic() or is_deterministic(),
+        torch._C._get_fp32_precision_getter("cuda", "conv") == "tf32",
+    )
+
 
 _MOST_ELEMENTS: Final = 2**31 - 1  # of a tensor that a kernel indexes by 32 bits
 _DTYPES: Final = (torch.float32, torch.float64, torch.float16, torch.bfloat16)

@@ -13,16 +13,13 @@ from typing import Final
 
 import torch
 
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, Unplanned
-from ..scratch.plan_steps import temporary
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, Unplanned, argument
+from ..scratch.plan_parts import HALVES, accumulate_type, copy_bytes, temporary
 from ..scratch.reduction_launch import ReductionKernel, blocks_plan
-from ..scratch.tensor_bytes import HALVES, accumulate_type, copy_bytes
 from ..scratch.tensor_iterator import reduction
 from . import array
 from .array import PLAIN, Array, common_format, copying, made
-from .layer import Layer, Library, layer, library
-from .settings import cudnn_settings
+from .layer import Layer, Library, cudnn_settings, layer, library
 from .shapes import grad_for_cudnn, gradients, read_in_backward
 
 _WORKSPACE: Final = "workspace of cuDNN"

@@ -9,8 +9,7 @@ from torch import _meta_registrations
 
 from . import array
 from .array import PLAIN, Array, common_format, made
-from .layer import Layer, Library, layer, library
-from .settings import CudnnSettings, cudnn_settings
+from .layer import CudnnSettings, Layer, Library, cudnn_settings, layer, library
 
 
 def forward(

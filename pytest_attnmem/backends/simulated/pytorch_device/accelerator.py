@@ -13,13 +13,14 @@ import atexit
 import ctypes
 import os
 import sys
+import warnings
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 
 from ....errors import BackendUnavailable
-from .tensors import CUDA, TensorMaker
+from .tensors import TensorMaker
 
 _Pointer = ctypes.c_void_p
 _WORD: Final = ctypes.sizeof(_Pointer)
@@ -42,6 +43,9 @@ _ANSWERS: Final = (
     *(("exchangeDevice", 0), ("maybeExchangeDevice", 0), ("isPinnedPtr", 0)),
     ("getPinnedMemoryAllocator", "GetCPUAllocator"),
 )
+
+#: What PyTorch asks whether this process was forked from one that used CUDA, as owner and name.
+IN_BAD_FORK: Final[tuple[Any, str]] = (torch.cuda, "_is_in_bad_fork")
 
 
 def make_cuda_accelerator() -> None:
@@ -69,21 +73,23 @@ def _use_first() -> None:
     before = torch.cuda._initialized
     torch.cuda._initialized = True
     try:
-        TensorMaker(CUDA).ghost((1,), (1,), torch.uint8)
+        TensorMaker().ghost((1,), (1,), torch.uint8)
     finally:
         torch.cuda._initialized = before
 
 
 def _make_guard(c10: ctypes.CDLL) -> int:
-    """Puts c10's guard that does nothing in CUDA's place; returns its address."""
+    """Puts c10's guard that does nothing in CUDA's place; returns its address.
+
+    PyTorch puts it there instead of a guard that says it has no devices, so one such stands there
+    first: the place may be empty, or a ``FakeTensorMode`` may have changed its guard already.
+    """
     registry = (_Pointer * _TYPES).in_dll(c10, _REGISTRY)
-    if not registry[_PLACE]:
-        no_devices = ctypes.CFUNCTYPE(ctypes.c_int64)(lambda: 0)
-        table = (_Pointer * 64)(*[ctypes.cast(no_devices, _Pointer).value] * 64)
-        without_devices = (_Pointer * 1)(ctypes.addressof(table))
-        registry[_PLACE] = ctypes.addressof(without_devices)
-    before = registry[_PLACE]
-    torch._C._ensureCUDADeviceGuardSet()  # replaces a guard that says it has no devices
+    no_devices = ctypes.CFUNCTYPE(ctypes.c_int64)(lambda: 0)
+    table = (_Pointer * 64)(*[ctypes.cast(no_devices, _Pointer).value] * 64)
+    without_devices = (_Pointer * 1)(ctypes.addressof(table))
+    before = registry[_PLACE] = ctypes.addressof(without_devices)
+    torch._C._ensureCUDADeviceGuardSet()
     if registry[_PLACE] == before or not registry[_PLACE]:
         raise ValueError("its guard was not replaced")
     return int(registry[_PLACE] or 0)
@@ -133,12 +139,14 @@ def works_in_child() -> bool:
     """Returns True if a child process could take CUDA for its accelerator, and make a tensor."""
     if not sys.platform.startswith("linux"):
         return False
-    child = os.fork()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of threads, which the child lacks
+        child = os.fork()
     if not child:
         try:
-            torch.cuda._is_in_bad_fork = lambda: False  # it asks nothing of a driver
+            setattr(*IN_BAD_FORK, lambda: False)  # it asks nothing of a driver
             make_cuda_accelerator()
-            tensor = TensorMaker(CUDA).ghost((2, 3), (3, 1), torch.float32)
+            tensor = TensorMaker().ghost((2, 3), (3, 1), torch.float32)
             os._exit(not (tensor.is_cuda and tensor.device == torch.device("cuda", 0)))
         finally:
             os._exit(1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -11,9 +11,44 @@ import torch
 from torch.library import Library
 
 from ...native_functions import kernels_of_cuda
-from .tensors import DeviceKey
 
-_META: Final = torch._C.DispatchKey.Meta
+_is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+_inside = torch._C._functorch.get_unwrapped
+
+
+def in_cpp(op: Any, *args: Any, **kwargs: Any) -> Any:
+    """Runs the composite in C++; ``decompose`` prefers Python code, which may differ."""
+    return op._op_dk(torch.DispatchKey.CompositeImplicitAutograd, *args, **kwargs)
+
+
+def unwrapped(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns the tensor that transforms of ``torch.func`` have wrapped."""
+    while _is_wrapped(tensor):
+        tensor = _inside(tensor)
+    return tensor
+
+
+def layers(tensor: torch.Tensor) -> Iterator[torch.Tensor]:
+    """Yields a tensor, and what transforms have wrapped in it, from the outside."""
+    yield tensor
+    while _is_wrapped(tensor):
+        tensor = _inside(tensor)
+        yield tensor
+
+
+def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    """Yields the tensors among the arguments or results of a call, at any depth."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, list | tuple):
+            yield from tensors_in(value)
+        elif isinstance(value, dict):
+            yield from tensors_in(value.values())
+
+
+_CUDA: Final = "CUDA"
+_META: Final = torch.DispatchKey.Meta
 
 #: The layouts that have keys of their own.
 _SPARSE: Final = ("Sparse", "SparseCsr")
@@ -26,7 +61,6 @@ Run = Callable[..., Any]
 
 
 def register(
-    key: DeviceKey,
     run: Run,
     own: Mapping[Any, Run],
     composites: Mapping[Any, Run],
@@ -42,25 +76,25 @@ def register(
     ``others`` stand under keys of their own alone; ``refuse`` runs what only sparse tensors reach.
     """
     fallback, aten = Library("_", "IMPL"), Library("aten", "IMPL")
-    fallback.fallback(_unseen(run), key.dispatch)
+    fallback.fallback(_unseen(run), _CUDA)
     for layout in _SPARSE:
-        fallback.fallback(refuse, layout + key.dispatch)
+        fallback.fallback(refuse, layout + _CUDA)
     kernels = {_operator(name): None for name in kernels_of_cuda()}
     kernels.pop(None, None)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about kernels that are replaced on purpose
         for op in [*kernels, *(op for op in own if op not in kernels)]:
-            put(aten, op, own.get(op) or _kernel(op, run), key.dispatch)
+            put(aten, op, own.get(op) or _kernel(op, run), _CUDA)
         for op, composite in composites.items():
-            put(aten, op, composite, f"Autograd{key.dispatch}")
-            put(aten, op, composite, key.dispatch)
+            put(aten, op, composite, f"Autograd{_CUDA}")
+            put(aten, op, composite, _CUDA)
         for other, of_key in others.items():
             for op, kernel in of_key.items():
                 put(aten, op, kernel, other)
     return [fallback, aten]
 
 
-def register_collectives(key: DeviceKey, kernels: Mapping[Any, Run]) -> list[Library]:
+def register_collectives(kernels: Mapping[Any, Run]) -> list[Library]:
     """Gives the operators of process groups their kernels; returns what keeps them."""
     libraries: dict[str, Library] = {}
     for op, kernel in kernels.items():
@@ -68,7 +102,7 @@ def register_collectives(key: DeviceKey, kernels: Mapping[Any, Run]) -> list[Lib
         library = libraries.setdefault(space, Library(space, "IMPL"))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about kernels that are replaced on purpose
-            put(library, op, kernel, key.dispatch)
+            put(library, op, kernel, _CUDA)
     return [*libraries.values()]
 
 
@@ -81,13 +115,13 @@ def _unseen(kernel: Run) -> Run:
     """Returns a kernel whose own use of tensors the program's function modes do not see."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        with torch._C.DisableTorchFunction():
+        with torch.DisableTorchFunction():
             return kernel(*args, **kwargs)
 
     return run
 
 
-def below(op: Any, key: torch._C.DispatchKey) -> Run:
+def below(op: Any, key: torch.DispatchKey) -> Run:
     """Returns PyTorch's kernel of an operator for another key."""
     return partial(op._op_dk, key)
 

@@ -64,26 +64,14 @@ def _start_of(mapped: mmap.mmap) -> int:
     return int(found.buf)
 
 
-_META: Final = torch._C.DispatchKey.Meta
-_CPU: Final = torch._C.DispatchKey.CPU
+_META: Final = torch.DispatchKey.Meta
+_CPU: Final = torch.DispatchKey.CPU
 _AS_STRIDED: Final = torch.ops.aten.as_strided.default
 _SET: Final = torch.ops.aten.set_.source_Storage_storage_offset
 
 
-class DeviceKey(NamedTuple):
-    """The key of PyTorch's dispatcher under which the device is."""
-
-    dispatch: str
-    """Its name: ``CUDA``."""
-    type: str
-    """The type of its devices: ``cuda``."""
-    dlpack: int
-    """The number of the type in DLPack."""
-
-
-CUDA: Final = DeviceKey("CUDA", "cuda", 2)
-#: The key that PyTorch has for the devices of other projects, with the name that this one gives it.
-PRIVATE: Final = DeviceKey("PrivateUse1", "attnmem", 12)
+#: The number of CUDA's devices in DLPack.
+_CUDA_IN_DLPACK: Final = 2
 
 
 class Stored(Protocol):
@@ -149,11 +137,10 @@ class _Form(NamedTuple):
 
 
 class TensorMaker:
-    """Makes the tensors of one device, and finds the storages of those that live."""
+    """Makes the tensors of the device, and finds the storages of those that live."""
 
-    def __init__(self, key: DeviceKey) -> None:
-        self.key = key
-        self.device = torch.device(key.type, 0)
+    def __init__(self) -> None:
+        self.device = torch.device("cuda", 0)
         self._addresses = Addresses()
         self._stored: dict[int, Stored] = {}
         self._forms: dict[Any, _Form] = {}
@@ -215,7 +202,7 @@ class TensorMaker:
 
     def is_here(self, value: Any) -> bool:
         """Returns True for a tensor of the device."""
-        return isinstance(value, torch.Tensor) and value.device.type == self.key.type
+        return isinstance(value, torch.Tensor) and value.is_cuda
 
     def _form_of(
         self, shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype
@@ -224,7 +211,7 @@ class TensorMaker:
         sizes = (ctypes.c_int64 * (2 * rank + 1))(*shape, *stride)
         start = ctypes.addressof(sizes)
         described = _Described(
-            0, self.key.dlpack, 0, rank, self._number_of(dtype), start, start + 8 * rank, 0
+            0, _CUDA_IN_DLPACK, 0, rank, self._number_of(dtype), start, start + 8 * rank, 0
         )
         nbytes = nbytes_of(shape, stride, dtype.itemsize)
         return _Form(described, ctypes.byref(described), nbytes, sizes)

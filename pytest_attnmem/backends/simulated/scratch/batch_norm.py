@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Final
 
 import torch
 
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary
-from .plan_steps import temporary
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
+from .plan_parts import accumulate_type, dense_bytes, row_stride, temporary
 from .reduction_launch import blocks_plan
 from .reduction_ops import loop_over, moments_kernel
-from .tensor_bytes import accumulate_type, dense_bytes, row_stride
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,10 +8,8 @@ from typing import Any, Final
 
 import torch
 
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, OpCall, Rule
-from .plan_steps import allocate_outputs, temporary
-from .tensor_bytes import wrap_dim
+from ..op_plan import AllocationPlan, OpCall, Rule, argument
+from .plan_parts import allocate_outputs, temporary, wrap_dim
 
 #: Bytes that a block copies: 128 threads, 16 bytes each.
 _BLOCK: Final = 2048

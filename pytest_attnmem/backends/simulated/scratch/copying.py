@@ -5,10 +5,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary
-from .plan_steps import allocate_outputs, outputs_only, temporary
-from .tensor_bytes import accumulate_type, copy_bytes, dense_bytes
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
+from .plan_parts import accumulate_type, allocate_outputs, copy_bytes, dense_bytes, temporary
 
 if TYPE_CHECKING:
     import torch
@@ -75,11 +73,11 @@ def _random_slopes(call: OpCall) -> AllocationPlan:
 TAKES_COMPLEX: Final = True
 RULES: Final = MappingProxyType[str, Rule](
     {
-        **{f"aten.{name}": outputs_only for name in OUTPUTS_ONLY},
+        **{f"aten.{name}": allocate_outputs for name in OUTPUTS_ONLY},
         "aten.roll.default": _roll,
         "aten._weight_norm_interface.default": _weight_norm,
         "aten.rrelu_with_noise.default": _random_slopes,
-        "aten.rrelu_with_noise_backward.default": outputs_only,
+        "aten.rrelu_with_noise_backward.default": allocate_outputs,
         "aten.log_sigmoid_forward.default": _log_sigmoid,
     }
 )

@@ -9,14 +9,12 @@ from typing import Any, Final
 import torch
 
 from ....profiles import DeviceProfile
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
 from .cub import scan_storages
-from .plan_steps import allocate_outputs, temporary
+from .plan_parts import allocate_outputs, dense_bytes, temporary
 from .reduction_launch import ReductionKernel, blocks_plan
 from .reduction_ops import dims_or_all, extrema_of_all, loop_over
 from .strides import Operand, result_strides
-from .tensor_bytes import dense_bytes
 from .tensor_iterator import reduction
 
 _LONGEST_SCAN: Final = 2**30

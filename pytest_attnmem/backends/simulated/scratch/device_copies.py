@@ -13,11 +13,9 @@ from typing import Final
 
 import torch
 
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, OpCall, Rule
-from .plan_steps import allocate_outputs, temporary
+from ..op_plan import AllocationPlan, OpCall, Rule, argument
+from .plan_parts import allocate_outputs, dense_bytes, temporary
 from .strides import dense_without_overlap, is_contiguous, kept_strides
-from .tensor_bytes import dense_bytes
 
 _CPU: Final = "cpu"
 

@@ -6,11 +6,9 @@ from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary
-from .plan_steps import CUBLAS, allocate_outputs, temporary
+from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary, argument
+from .plan_parts import CUBLAS, allocate_outputs, dense_bytes, temporary
 from .reduction_launch import ReductionKernel, blocks_plan
-from .tensor_bytes import dense_bytes
 from .tensor_iterator import reduction
 
 if TYPE_CHECKING:

@@ -8,11 +8,9 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary, argument
 from .cub import radix_sort_storage, scan_storages, unique_storage
-from .plan_steps import allocate_outputs, outputs_only, temporary
-from .tensor_bytes import HALVES, copy_bytes, dense_bytes, row_stride
+from .plan_parts import HALVES, allocate_outputs, copy_bytes, dense_bytes, row_stride, temporary
 
 if TYPE_CHECKING:
     import torch
@@ -142,6 +140,6 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten._embedding_bag_forward_only.default": _bag,
         "aten._embedding_bag_backward.default": _bag_backward,
         "aten._embedding_bag_dense_backward.default": _bag_backward,
-        "aten._embedding_bag_per_sample_weights_backward.default": outputs_only,
+        "aten._embedding_bag_per_sample_weights_backward.default": allocate_outputs,
     }
 )

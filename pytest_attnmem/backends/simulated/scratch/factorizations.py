@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Final
 
 from ..op_plan import AllocationPlan, OpCall, Rule, Unplanned
-from .plan_steps import allocate_outputs
+from .plan_parts import allocate_outputs
 
 
 def _by_library(name: str, call: OpCall) -> AllocationPlan:

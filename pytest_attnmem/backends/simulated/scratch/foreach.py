@@ -8,12 +8,10 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary, argument
 from . import matmul, pointwise, reduction_ops
-from .plan_steps import outputs_only, temporary
+from .plan_parts import accumulate_type, allocate_outputs, temporary
 from .strides import dense_without_overlap
-from .tensor_bytes import accumulate_type
 
 if TYPE_CHECKING:
     import torch
@@ -135,7 +133,7 @@ def _power_of_scalar(call: OpCall) -> AllocationPlan:
     base, given = call.args[:2]
     floats = all(t.dtype.is_floating_point for t in given)
     if base == 1 or (floats and all(dense_without_overlap(t.shape, t.stride()) for t in given)):
-        return outputs_only(call)
+        return allocate_outputs(call)
     steps = [(Output(place), *temporary(f"base {place}", 8)) for place in range(len(given))]
     return tuple(chain.from_iterable(steps))
 
@@ -143,18 +141,18 @@ def _power_of_scalar(call: OpCall) -> AllocationPlan:
 RULES: Final = MappingProxyType[str, Rule](
     {
         **{
-            f"aten._foreach_{name}{suffix}": outputs_only
+            f"aten._foreach_{name}{suffix}": allocate_outputs
             for name in (*_UNARY, *_OTHER)
             for suffix in ("", "_")
         },
         "aten._foreach_abs": _abs,
-        "aten._foreach_abs_": outputs_only,
+        "aten._foreach_abs_": allocate_outputs,
         "aten._foreach_pow.ScalarAndTensor": _power_of_scalar,
-        "aten._foreach_zero_": outputs_only,
-        "aten._foreach_copy_": outputs_only,
-        "aten._foreach_clone": outputs_only,
+        "aten._foreach_zero_": allocate_outputs,
+        "aten._foreach_copy_": allocate_outputs,
+        "aten._foreach_clone": allocate_outputs,
         "aten._foreach_norm": _norm,
         "aten._foreach_max": _max,
-        **{f"aten.{name}": outputs_only for name in FUSED},
+        **{f"aten.{name}": allocate_outputs for name in FUSED},
     }
 )

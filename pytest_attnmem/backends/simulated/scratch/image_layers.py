@@ -10,10 +10,15 @@ from typing import Final, NamedTuple
 
 import torch
 
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary
-from .plan_steps import allocate_outputs, outputs_only, temporary
-from .tensor_bytes import dense_bytes, format_copy_bytes, suggested_format, wrap_dim
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
+from .plan_parts import (
+    allocate_outputs,
+    dense_bytes,
+    format_copy_bytes,
+    suggested_format,
+    temporary,
+    wrap_dim,
+)
 
 #: The results, in a plan's order of steps: they are allocated, or written by way of a copy.
 _OUTPUTS: Final = "outputs"
@@ -66,7 +71,7 @@ def _contiguous_results(call: OpCall, inner: AllocationPlan) -> AllocationPlan:
 def _by_format(call: OpCall) -> AllocationPlan | None:
     """Plans a backward that reads the gradient of an image in channels-last format as it is."""
     if suggested_format(argument(call, "self")) is not _PLAIN:
-        return outputs_only(call)
+        return allocate_outputs(call)
     return _copying(_Steps((_OUTPUTS, "grad_output")))(call)
 
 
@@ -80,7 +85,7 @@ def _resizing(by_format: _Steps, plain: _Steps) -> Rule:
     def rule(call: OpCall) -> AllocationPlan | None:
         x: torch.Tensor = argument(call, by_format.like)
         if call.outputs[0].shape == x.shape:
-            return outputs_only(call)
+            return allocate_outputs(call)
         by_channel = suggested_format(x) is not _PLAIN and x.shape[1] >= _FEWEST_CHANNELS
         return (in_format if by_channel else contiguous)(call)
 
@@ -108,7 +113,7 @@ def _shuffling(call: OpCall) -> AllocationPlan | None:
     """Plans ``channel_shuffle``, which copies once, unless the result is a view."""
     x, groups = call.args
     trivial = 1 in (groups, *x.shape[2:]) or x.shape[1] == groups
-    return None if trivial or not x.numel() else outputs_only(call)
+    return None if trivial or not x.numel() else allocate_outputs(call)
 
 
 def _unfold_backward(call: OpCall) -> AllocationPlan | None:
@@ -196,7 +201,7 @@ def _table() -> dict[str, Rule]:
 RULES: Final = MappingProxyType[str, Rule](
     {
         **_table(),
-        **{f"aten.{name}.default": outputs_only for name in _ANY_LAYOUT},
+        **{f"aten.{name}.default": allocate_outputs for name in _ANY_LAYOUT},
         "aten._adaptive_avg_pool2d_backward.default": _by_format,
         "aten.cudnn_grid_sampler.default": _by_cudnn,
         "aten.cudnn_grid_sampler_backward.default": _by_cudnn,

@@ -9,14 +9,12 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, Free, OpCall, Rule, Step, Temporary
+from ..op_plan import AllocationPlan, Free, OpCall, Rule, Step, Temporary, argument
 from .cub import radix_sort_storage, scan_storages
 from .nonzero import PLACES, places_of_mask
-from .plan_steps import allocate_outputs, temporary
+from .plan_parts import allocate_outputs, copy_bytes, dense_bytes, temporary
 from .reduction_ops import extrema_of_all
 from .strides import contiguous_strides, dense_without_overlap
-from .tensor_bytes import copy_bytes, dense_bytes
 
 
 def _scatter_reduce(call: OpCall) -> AllocationPlan | None:
@@ -172,6 +170,8 @@ def _put(call: OpCall) -> AllocationPlan | None:
         return _put_by_mask(call, accumulate)
     moved = call.args[2].device != call.args[0].device
     number = call.args[2].dtype.itemsize if moved else 0
+    if call.deterministic and any(index.on_host for index in indices):
+        return None
     if accumulate or _is_sorted(call):
         added = None if moved else _sorted_put(call, indices, call.args[1])
         return None if added is None else (*allocate_outputs(call), *added)

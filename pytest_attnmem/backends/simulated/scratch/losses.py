@@ -8,11 +8,16 @@ from typing import Final
 
 import torch
 
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary
-from .plan_steps import allocate_outputs, outputs_only, temporary
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
+from .plan_parts import (
+    HALVES,
+    accumulate_type,
+    allocate_outputs,
+    copy_bytes,
+    dense_bytes,
+    temporary,
+)
 from .reduction_launch import ReductionKernel, blocks_plan
-from .tensor_bytes import HALVES, accumulate_type, copy_bytes, dense_bytes
 from .tensor_iterator import reduction
 
 _INDEX: Final = 8
@@ -149,7 +154,7 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten.smooth_l1_loss.default": _elementwise_loss,
         "aten.huber_loss.default": _elementwise_loss,
         "aten.binary_cross_entropy.default": _reduced_in_place,
-        "aten.binary_cross_entropy_backward.default": outputs_only,
+        "aten.binary_cross_entropy_backward.default": allocate_outputs,
         "aten.native_dropout.default": _dropout,
     }
 )

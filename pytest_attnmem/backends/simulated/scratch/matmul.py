@@ -11,11 +11,9 @@ from typing import Any, Final
 
 import torch
 
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary, Workspace
-from .plan_steps import CUBLAS, CUBLASLT, allocate_outputs
+from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary, Workspace, argument
+from .plan_parts import CUBLAS, CUBLASLT, HALVES, allocate_outputs, dense_bytes
 from .strides import dense_without_overlap
-from .tensor_bytes import HALVES, dense_bytes
 
 #: The major compute capabilities with the kernel, see ``GroupedBlas.cpp``.
 _HOPPER, _BLACKWELL = 9, 10

@@ -12,7 +12,7 @@ import torch
 from ....profiles import DeviceProfile
 from ..op_plan import AllocationPlan, OpCall, Output, Rule, Temporary
 from .cub import select_storage, sum_storage
-from .plan_steps import allocate_outputs, temporary
+from .plan_parts import allocate_outputs, temporary
 
 _INDEX: Final = 8
 _COUNT: Final = 4

@@ -7,9 +7,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary
-from .plan_steps import allocate_outputs, temporary
+from .plan_parts import HALVES, accumulate_type, allocate_outputs, copy_bytes, temporary
 from .reduction_launch import ReductionKernel, blocks_plan
-from .tensor_bytes import HALVES, accumulate_type, copy_bytes
 from .tensor_iterator import reduction
 
 if TYPE_CHECKING:

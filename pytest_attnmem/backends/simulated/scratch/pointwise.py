@@ -13,10 +13,8 @@ from typing import Any, Final
 
 import torch
 
-from ..op_arguments import overload
-from ..op_plan import AllocationPlan, OpCall, Rule
-from .plan_steps import allocate_outputs, outputs_only, temporary
-from .tensor_bytes import dense_bytes
+from ..op_plan import AllocationPlan, OpCall, Rule, overload
+from .plan_parts import allocate_outputs, dense_bytes, temporary
 
 #: Tagged pointwise, but with several kernels, or with a read by the host.
 COMPOSITE: Final = frozenset(
@@ -71,7 +69,7 @@ def rule_by_kind(op: str) -> Rule | None:
     packet, _, name = op.rpartition(".")
     plain = packet not in COMPOSITE and name not in SCALAR_FIRST
     if torch.Tag.pointwise in operator.tags and plain:
-        return outputs_only
+        return allocate_outputs
     return None
 
 
@@ -166,7 +164,7 @@ _LIMITED: Final = tuple(
 TAKES_COMPLEX: Final = True
 RULES: Final = MappingProxyType[str, Rule](
     {
-        **{f"aten.{name}": outputs_only for name in (*FACTORIES, *IN_PLACE, *UNTAGGED)},
+        **{f"aten.{name}": allocate_outputs for name in (*FACTORIES, *IN_PLACE, *UNTAGGED)},
         **{f"aten.{name}": _filled for name in INTO_TARGETS},
         **{f"aten.{name}.default": _no_memory for name in _WITHOUT_MEMORY},
         **dict.fromkeys(_REAL_OF_COMPLEX, _real_of_complex),
@@ -176,9 +174,9 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten.pow.Scalar_out": _power_of_scalar,
         "aten.where.self": _where,
         **dict.fromkeys(_LIMITED, _clamp),
-        "aten._local_scalar_dense.default": outputs_only,  # a read of the host
+        "aten._local_scalar_dense.default": allocate_outputs,  # a read of the host
         "aten.fill_.Tensor": _fill,
-        "aten.max.other": outputs_only,
-        "aten.min.other": outputs_only,
+        "aten.max.other": allocate_outputs,
+        "aten.min.other": allocate_outputs,
     }
 )

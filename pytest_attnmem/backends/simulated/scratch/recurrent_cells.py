@@ -6,9 +6,8 @@ from types import MappingProxyType
 from typing import Final
 
 from ..op_plan import AllocationPlan, OpCall, Output, Rule
-from .plan_steps import allocate_outputs
+from .plan_parts import HALVES, accumulate_type, allocate_outputs
 from .reduction_launch import ReductionKernel, blocks_plan
-from .tensor_bytes import HALVES, accumulate_type
 from .tensor_iterator import reduction
 
 

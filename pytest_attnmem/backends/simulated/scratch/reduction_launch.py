@@ -7,7 +7,7 @@ from typing import Final
 
 from ....profiles import DeviceProfile
 from ..op_plan import AllocationPlan
-from .plan_steps import temporary
+from .plan_parts import temporary
 from .tensor_iterator import Reduction
 
 _WARP: Final = 32

@@ -10,19 +10,19 @@ from typing import Any, Final
 import torch
 
 from ....profiles import DeviceProfile
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, OpCall, Rule
-from .plan_steps import allocate_outputs, temporary
-from .reduction_launch import ReductionKernel, blocks_plan
-from .tensor_bytes import (
+from ..op_plan import AllocationPlan, OpCall, Rule, argument
+from .plan_parts import (
     HALVES,
     accumulate_type,
+    allocate_outputs,
     copy_bytes,
     dense_bytes,
     layout,
     row_stride,
+    temporary,
     wrap_dim,
 )
+from .reduction_launch import ReductionKernel, blocks_plan
 from .tensor_iterator import Reduction, reduction
 
 

@@ -9,12 +9,10 @@ from math import ceil, log, log2
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, OpCall, Rule
+from ..op_plan import AllocationPlan, OpCall, Rule, argument
 from .cub import radix_sort_storage, scan_storages
-from .plan_steps import allocate_outputs, temporary
+from .plan_parts import HALVES, allocate_outputs, dense_bytes, temporary
 from .scan import SCANNED
-from .tensor_bytes import HALVES, dense_bytes
 
 if TYPE_CHECKING:
     import torch

@@ -7,11 +7,17 @@ from typing import Final
 
 import torch
 
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, OpCall, Rule
+from ..op_plan import AllocationPlan, OpCall, Rule, argument
 from .cub import scan_storages
-from .plan_steps import allocate_outputs, temporary
-from .tensor_bytes import HALVES, dense_bytes, layout, row_stride, wrap_dim
+from .plan_parts import (
+    HALVES,
+    allocate_outputs,
+    dense_bytes,
+    layout,
+    row_stride,
+    temporary,
+    wrap_dim,
+)
 
 SCANNED: Final = (*HALVES, torch.float32, torch.float64, torch.int32, torch.int64)
 

@@ -7,11 +7,9 @@ from typing import Final
 
 import torch
 
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, OpCall, Rule
-from .plan_steps import allocate_outputs, temporary
+from ..op_plan import AllocationPlan, OpCall, Rule, argument
+from .plan_parts import allocate_outputs, copy_bytes, dense_bytes, temporary
 from .strides import Operand, is_contiguous, result_strides
-from .tensor_bytes import copy_bytes, dense_bytes
 
 
 def _forward(call: OpCall) -> AllocationPlan:

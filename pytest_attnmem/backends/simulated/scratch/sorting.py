@@ -8,12 +8,10 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary
+from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary, argument
 from .cub import radix_sort_storage, segmented_sort_storage
-from .plan_steps import allocate_outputs, temporary
+from .plan_parts import allocate_outputs, copy_bytes, dense_bytes, temporary, wrap_dim
 from .strides import dense_without_overlap
-from .tensor_bytes import copy_bytes, dense_bytes, wrap_dim
 
 
 def _sorted_first(call: OpCall) -> AllocationPlan | None:

@@ -6,10 +6,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from ....profiles import DeviceProfile
-from ..op_arguments import argument
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary
+from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
 from .cub import radix_sort_storage
-from .plan_steps import temporary
+from .plan_parts import temporary
 
 _ALIGNMENT: Final = 256
 _PADDING: Final = 32  # extra tile states before the first tile

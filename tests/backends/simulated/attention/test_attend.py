@@ -7,9 +7,7 @@ import torch
 from torch._subclasses import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from pytest_attnmem.backends.simulated.attention.sdpa import (
-    scaled_dot_product_attention as attend,
-)
+from pytest_attnmem.backends.simulated.attention.sdpa import scaled_dot_product_attention as attend
 from pytest_attnmem.profiles import find_profile
 
 from . import cases

@@ -9,7 +9,7 @@ from recordings import INSTALLED, read
 from pytest_attnmem.backends.simulated.convolution import rules, shapes
 from pytest_attnmem.backends.simulated.cudnn_plans import plans_path
 from pytest_attnmem.backends.simulated.op_plan import OpCall
-from pytest_attnmem.nulldevice.plan_file import PlanFile
+from pytest_attnmem.nulldevice.planner_process import PlanFile
 from pytest_attnmem.profiles import find_profile
 from pytest_attnmem.torch_releases import minor_version
 
@@ -58,4 +58,4 @@ def keep_answers():
     for device, found in answers().items():
         file = PlanFile(plans_path(find_profile(device), version, os.environ))
         for question, nbytes in found.items():
-            file.add(question, nbytes)
+            file.append(question, nbytes)

@@ -6,9 +6,8 @@ from itertools import product
 
 from torch._subclasses import FakeTensorMode
 
-from pytest_attnmem.backends.certification.traces import of_plan
-from pytest_attnmem.backends.simulated.op_arguments import writes_into_targets
-from pytest_attnmem.backends.simulated.op_plan import OpCall
+from pytest_attnmem.backends.certification.null_calls import of_plan
+from pytest_attnmem.backends.simulated.op_plan import OpCall, writes_into_targets
 from pytest_attnmem.backends.simulated.op_rules import RULES, plan
 from pytest_attnmem.backends.simulated.scratch.pointwise import rule_by_kind
 from pytest_attnmem.backends.simulated.workspaces import workspaces
@@ -45,8 +44,8 @@ def has_rule(op):
 def plans(row, devices, versions):
     """Returns the trace of a call by version and device, ``{("2.13", "H100"): "out0:24 t0:512"}``.
 
-    A trace is None if no rule knows the call. ``row`` is a call as ``operator_calls.call`` writes
-    it: ``{"op": "aten.neg.default", "args": ["float32[2, 3]"]}``, perhaps with ``kwargs``,
+    A trace is None if no rule knows the call. ``row`` is a recorded call:
+    ``{"op": "aten.neg.default", "args": ["float32[2, 3]"]}``, perhaps with ``kwargs``,
     ``deterministic`` and ``cold``, for workspaces that are not yet there.
     """
     found, mode = {}, row.get("deterministic", False)
