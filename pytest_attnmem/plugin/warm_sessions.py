@@ -203,12 +203,23 @@ def _session(repository: Path, request: dict[str, Any]) -> int:
         substitutes.install()
         outcome.used = substitutes.used
     words = [f"--attnmem-backend={request['backend']}", *request["arguments"]]
-    code = int(pytest.main([*_QUIET, *words], plugins=[outcome]))
+    words = [*_QUIET, *_without_others_settings(worktree, words), *words]
+    code = int(pytest.main(words, plugins=[outcome]))
     if module := imported_elsewhere(repository, worktree):
         outcome.errors.insert(0, f"{module}, not from the commit")
         code = int(pytest.ExitCode.INTERNAL_ERROR)
     outcome.write(Path(request["outcome"]), code)
     return code
+
+
+def _without_others_settings(worktree: Path, words: list[str]) -> list[str]:
+    """Returns the options that ignore an ini file above the worktree, such as one in its TMPDIR."""
+    from .option_values import determined
+
+    root, *_ = determined(args=words, invocation_dir=Path.cwd())
+    if root.resolve().is_relative_to(worktree.resolve()):
+        return []
+    return ["-c", os.devnull, f"--rootdir={worktree}"]
 
 
 _QUIET: Final = ("-q", "-p", "no:cacheprovider", "-W", "ignore:Module already imported")

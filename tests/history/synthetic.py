@@ -153,6 +153,7 @@ def alone(folder: Path, commit: str, backend: str) -> dict[str, int]:
         place.joinpath("tests/test_net.py").write_text(TESTS, "utf-8")
         words = [f"--attnmem-json={made}/rows.json", f"--attnmem-backend={backend}"]
         words += ["--attnmem-default=1 TiB", "-p", "no:cacheprovider", "tests/test_net.py"]
+        words += ["-c", os.devnull, f"--rootdir={made}"]
         paths = [made, f"{made}/src", str(Path(__file__).parents[2])]
         subprocess.run(
             [sys.executable, "-m", "pytest", "-q", *words],

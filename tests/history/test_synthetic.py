@@ -27,7 +27,11 @@ def made(tmp_path_factory):
     """Returns the folder, its repository, the expected steps, and the history's JSON."""
     folder = tmp_path_factory.mktemp("synthetic")
     made, expected = synthetic(folder / "r")
+    temporary = folder / "temporary"
+    temporary.mkdir()  # its ini file is above the files of each commit, and not of the project
+    temporary.joinpath("pytest.ini").write_text("[pytest]\naddopts = --of-another-project\n")
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tempfile.tempdir", str(temporary))
         patch.chdir(made)
         patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
         assert main(["history", *WORDS, str(folder / "history.json"), *TESTS]) == 0
