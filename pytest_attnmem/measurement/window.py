@@ -98,7 +98,8 @@ class Window:
     @property
     def imported(self) -> str:
         """Returns the first module of torch that was imported since the start, or ""."""
-        new = (name for name in [*sys.modules] if name not in self._modules)
+        known = {*self._modules}
+        new = (name for name in [*sys.modules] if name not in known)
         return next((name for name in new if name.startswith("torch.")), "")
 
     def close(self, backend: BackendProtocol, pinned: int = 0) -> None:
