@@ -12,9 +12,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
+from .memory_terms import HALF, LOSS, kernel_model
 from .recorded import load, recorded
 
 
@@ -241,7 +242,6 @@ _LOWER = f"({_SHORTER}*({_SHORTER} + 1)/2 + ({_ROWS} - {_SHORTER})*{_COLUMNS})"
 # active = -1 stands for all blocks, or all that are not above the diagonal.
 _ALL = f"(causal*{_LOWER} + (1 - causal)*{_ROWS}*{_COLUMNS})"
 _ACTIVE = f"(max(0, active) + max(0, -active)*{_ALL})"
-_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs: their blocks are converted when loaded
 _SOME = f"min(1, {_ACTIVE})*B*H*max(itemsize, 4)"
 _ROW, _COLUMN = f"{_SOME}*{_N}", f"{_SOME}*{_M}"
 
@@ -254,40 +254,36 @@ _HIDDEN = {"hidden": f"causal*{_N}*{_M}"}
 _FORWARD = (
     Phase(
         "scores",
-        {**_KEPT, **_HIDDEN, "q_i": f"{_HALF}*{_ROW}*d", "k_j": f"{_HALF}*{_COLUMN}*d"},
+        {**_KEPT, **_HIDDEN, "q_i": f"{HALF}*{_ROW}*d", "k_j": f"{HALF}*{_COLUMN}*d"},
     ),
     Phase("softmax", {**_KEPT, **_HIDDEN, "largest, or sum": _ROW}),
-    Phase("out_i", {**_KEPT, **_HIDDEN, "out_i": f"{_ROW}*dv", "v_j": f"{_HALF}*{_COLUMN}*dv"}),
+    Phase("out_i", {**_KEPT, **_HIDDEN, "out_i": f"{_ROW}*dv", "v_j": f"{HALF}*{_COLUMN}*dv"}),
 )
 
-_LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
 _WIDE = {"dk": "B*H*M*d*max(itemsize, 4)", "dv": "B*H*M*dv*max(itemsize, 4)"}
-_GRADS = {**_LOSS, **_KEPT, "dq": "B*H*N*d*itemsize", **_WIDE}
+_GRADS = {**LOSS, **_KEPT, "dq": "B*H*N*d*itemsize", **_WIDE}
 _PAIR = {
     **_GRADS,
     "slope": f"B*H*{_N}*{_M}*max(itemsize, 4)",
-    "q_i": f"{_HALF}*{_ROW}*d",
+    "q_i": f"{HALF}*{_ROW}*d",
     "grad_i": f"{_ROW}*dv",
     "delta_i": _ROW,
 }
 _BACKWARD = (
     Phase("delta_i", {**_PAIR, "out_i": f"{_ROW}*dv"}),
-    Phase("gradients", {**_PAIR, "dq_i": f"{_ROW}*d", "k_j, v_j": f"{_HALF}*{_COLUMN}*(d + dv)"}),
-    Phase("dk.to(q.dtype)", {**_GRADS, "narrow dk": f"{_HALF}*B*H*M*d*itemsize"}),
+    Phase("gradients", {**_PAIR, "dq_i": f"{_ROW}*d", "k_j, v_j": f"{HALF}*{_COLUMN}*(d + dv)"}),
+    Phase("dk.to(q.dtype)", {**_GRADS, "narrow dk": f"{HALF}*B*H*M*d*itemsize"}),
     Phase(
         "dv.to(q.dtype)",
         {
             **_GRADS,
             "dk": "B*H*M*d*itemsize",
-            "narrow dv": f"{_HALF}*B*H*M*dv*itemsize",
+            "narrow dv": f"{HALF}*B*H*M*dv*itemsize",
         },
     ),
 )
 
 _DEFAULTS = {"causal": 0, "block": BLOCK, "active": -1}
-MODEL = KernelModel(
-    forward=MemoryModel("block-sparse forward", _FORWARD, _DEFAULTS),
-    training=MemoryModel("block-sparse training", _FORWARD + _BACKWARD, _DEFAULTS),
-)
+MODEL = kernel_model("block-sparse", _FORWARD, _FORWARD + _BACKWARD, _DEFAULTS)
 
 KERNEL = Kernel("block-sparse", attention, MODEL)

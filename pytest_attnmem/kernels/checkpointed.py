@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from torch.utils.checkpoint import checkpoint
 
-from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from ..budgets.memory_model import Phase
 from . import standard
 from .kernel import Kernel
-from .standard import COPIED, FROM_WEIGHTS, FUTURE, LOSS, OUT, SCALE, SCORES
+from .memory_terms import LOSS, OUT, kernel_model
+from .standard import COPIED, DEFAULTS, FROM_WEIGHTS, FUTURE, SCALE, SCORES
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -99,10 +100,6 @@ _BACKWARD = (
     *FROM_WEIGHTS,
 )
 
-_DEFAULTS = {"causal": 0, "mask": 0}
-MODEL = KernelModel(
-    forward=MemoryModel("checkpointed forward", _forward({}), _DEFAULTS),
-    training=MemoryModel("checkpointed training", _forward(SCALE) + _BACKWARD, _DEFAULTS),
-)
+MODEL = kernel_model("checkpointed", _forward({}), _forward(SCALE) + _BACKWARD, DEFAULTS)
 
 KERNEL = Kernel("checkpointed", attention, MODEL, mask=True)

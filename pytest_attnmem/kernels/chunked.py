@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
-from .recorded import add_mask, blocks, load, recorded
+from .memory_terms import HALF, LOSS, kernel_model
+from .online_softmax import Cut, Tile, online
+from .recorded import blocks, load, recorded
 
 SMALLEST = 128
 
@@ -55,7 +56,7 @@ def attention(
     check_inputs(q, k, v, mask)
     at_least_one(chunk_q=chunk_q, chunk_k=chunk_k)
     (N, d), M = q.shape[2:], k.shape[2]
-    cut = _Cut(
+    cut = Cut(
         causal,
         d**-0.5 if scale is None else scale,
         _root(N) if chunk_q is None else chunk_q,
@@ -69,65 +70,30 @@ def _root(length: int) -> int:
     return max(SMALLEST, math.isqrt(max(length, 1) - 1) + 1)
 
 
-@dataclass(frozen=True, slots=True)
-class _Cut:
-    """The scale and the mask of the scores, and the size of their chunks."""
-
-    causal: bool
-    scale: float
-    chunk_q: int
-    chunk_k: int
-
-    def columns(self, rows: slice, M: int) -> list[slice]:
-        """Returns the chunks of keys that some of the queries see."""
-        seen = rows.stop if self.causal else M
-        return [cols for cols in blocks(M, self.chunk_k) if cols.start < seen]
-
-
 def _forward(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, cut: _Cut
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, cut: Cut
 ) -> tuple[Tensor, tuple[()]]:
     (B, H, N, _), dv = q.shape, v.shape[3]
-    tile = _Tile(q, k, mask, cut)
+    tile = Tile(q, k, mask, cut)
     out = q.new_empty(B, H, N, dv)  # [B, H, N, dv]
-    for rows in blocks(N, cut.chunk_q):
-        out_i = _online(load(q, rows, tile.dtype), rows, k, v, tile)[0]
+    for rows in blocks(N, cut.block_q):
+        out_i = online(load(q, rows, tile.dtype), rows, k, v, tile)[0]
         out[:, :, rows] = out_i.unflatten(0, (B, H))
         del out_i  # here and below: before the next ones are made
     return out, ()
 
 
-def _online(q_i: Tensor, rows: slice, k: Tensor, v: Tensor, tile: _Tile) -> tuple[Tensor, Tensor]:
-    """Returns a chunk of queries over all keys: output [B·H, n, dv] and log-sum-exp [B·H, n, 1]."""
-    BH, n, _ = q_i.shape
-    acc = q_i.new_zeros(BH, n, v.shape[3])  # [B·H, n, dv]
-    # Finite, so that the difference is defined for a query that sees no key.
-    row_max = q_i.new_full((BH, n, 1), torch.finfo(q_i.dtype).min)  # [B·H, n, 1]
-    row_sum = q_i.new_zeros(BH, n, 1)  # [B·H, n, 1]
-    for cols in tile.cut.columns(rows, k.shape[2]):
-        p = tile.scores(q_i, load(k, cols, tile.dtype), rows, cols)
-        new_max = torch.maximum(row_max, p.amax(-1, keepdim=True))  # [B·H, n, 1], twice
-        p.sub_(new_max).exp_()
-        shrink = row_max.sub_(new_max).exp_()
-        row_sum.mul_(shrink).add_(p.sum(-1, keepdim=True))  # [B·H, n, 1]
-        acc.mul_(shrink).baddbmm_(p, load(v, cols, tile.dtype))
-        row_max = new_max
-        del p, new_max, shrink
-    row_sum.clamp_(min=1)  # no change unless no key is seen: the largest score alone adds 1
-    return acc.div_(row_sum), row_max.add_(row_sum.log_())
-
-
 def _backward(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, grad: Tensor, cut: _Cut
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, grad: Tensor, cut: Cut
 ) -> tuple[Tensor, Tensor, Tensor]:
     (B, H, N, _), M = q.shape, k.shape[2]
-    tile = _Tile(q, k, mask, cut)
+    tile = Tile(q, k, mask, cut)
     slope = torch.empty_like(tile.buffer)  # [B·H, chunk_q, chunk_k]
     dq = q.new_empty(q.shape)  # [B, H, N, d]
     dk, dv = k.new_zeros(k.shape, dtype=tile.dtype), v.new_zeros(v.shape, dtype=tile.dtype)
-    for rows in blocks(N, cut.chunk_q):
+    for rows in blocks(N, cut.block_q):
         q_i = load(q, rows, tile.dtype)
-        out_i, lse_i = _online(q_i, rows, k, v, tile)
+        out_i, lse_i = online(q_i, rows, k, v, tile)
         grad_i = load(grad, rows, tile.dtype, copy=True)  # [B·H, n, dv]
         delta_i = out_i.mul_(grad_i).sum(-1, keepdim=True)  # [B·H, n, 1]
         del out_i
@@ -149,39 +115,9 @@ def _backward(
     return dq, dk, dv.to(q.dtype)
 
 
-class _Tile:
-    """Room for the scores of one chunk of queries by one of keys, used for each in turn."""
-
-    def __init__(self, q: Tensor, k: Tensor, mask: Tensor | None, cut: _Cut) -> None:
-        (B, H, N, _), M = q.shape, k.shape[2]
-        n, m = min(cut.chunk_q, N), min(cut.chunk_k, M)
-        self.cut = cut
-        self.dtype = torch.promote_types(q.dtype, torch.float32)
-        self.buffer = q.new_empty(B * H, n, m, dtype=self.dtype)  # [B·H, chunk_q, chunk_k]
-        if cut.causal:
-            self._hidden = q.new_empty(n, m, dtype=torch.bool)  # [chunk_q, chunk_k]
-        self._mask = None if mask is None else mask.expand(B, H, N, M)
-        boolean = mask is not None and mask.dtype == torch.bool
-        self._nothing = q.new_full((), -torch.inf, dtype=self.dtype) if boolean else None
-
-    def scores(self, q_i: Tensor, k_j: Tensor, rows: slice, cols: slice) -> Tensor:
-        """Scaled scores [B·H, n, m] in the buffer, -inf where a key is hidden."""
-        n, m = q_i.shape[1], k_j.shape[1]
-        scores = self.buffer[:, :n, :m]
-        scores.baddbmm_(q_i, k_j.mT, beta=0, alpha=self.cut.scale)
-        if self.cut.causal and cols.stop - 1 > rows.start:
-            # Key cols.start + c comes after query rows.start + r: c - r > rows.start - cols.start.
-            self._hidden.fill_(True).triu_(rows.start - cols.start + 1)
-            scores.masked_fill_(self._hidden[:n, :m], -torch.inf)
-        if self._mask is not None:
-            add_mask(scores, self._mask[:, :, rows, cols], self._nothing)
-        return scores
-
-
 # A chunk that is not given, 0, is the root of the length.
 _CHUNK_Q = f"min(N, chunk_q + max(0, 1 - chunk_q)*max({SMALLEST}, ceil(N^(1/2))))"
 _CHUNK_K = f"min(M, chunk_k + max(0, 1 - chunk_k)*max({SMALLEST}, ceil(M^(1/2))))"
-_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs, whose chunks are converted when loaded
 _TILE = f"B*H*{_CHUNK_Q}*{_CHUNK_K}*max(itemsize, 4)"
 _ROW = f"B*H*{_CHUNK_Q}*max(itemsize, 4)"
 _COLUMN = f"B*H*{_CHUNK_K}*max(itemsize, 4)"
@@ -190,14 +126,14 @@ _TILES = {
     "tile": _TILE,
     "hidden": f"causal*{_CHUNK_Q}*{_CHUNK_K}",
     "-inf": "min(1, mask)*max(itemsize, 4)",
-    "q_i": f"{_HALF}*{_ROW}*d",
+    "q_i": f"{HALF}*{_ROW}*d",
 }
 
 
 def _online_phases(again: str, held: dict[str, str]) -> tuple[Phase, ...]:
     """One chunk of queries over all keys, and what is alive beside it."""
     block = {**held, **_TILES, "acc": f"{_ROW}*dv"}
-    k_j, v_j = f"{_HALF}*{_COLUMN}*d", f"{_HALF}*{_COLUMN}*dv"
+    k_j, v_j = f"{HALF}*{_COLUMN}*d", f"{HALF}*{_COLUMN}*dv"
     return (
         Phase(f"scores{again}", {**block, "k_j": k_j, "row_max, row_sum": f"2*{_ROW}"}),
         Phase(f"softmax{again}", {**block, "row_max, new_max, row_sum, sum of p": f"4*{_ROW}"}),
@@ -207,34 +143,30 @@ def _online_phases(again: str, held: dict[str, str]) -> tuple[Phase, ...]:
 
 _FORWARD = _online_phases("", {"out": "B*H*N*dv*itemsize"})
 
-_LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
 _WIDE = {"dk": "B*H*M*d*max(itemsize, 4)", "dv": "B*H*M*dv*max(itemsize, 4)"}
-_GRADS = {**_LOSS, "dq": "B*H*N*d*itemsize", **_WIDE}
-_NARROW_DK = f"{_HALF}*B*H*M*d*itemsize"
+_GRADS = {**LOSS, "dq": "B*H*N*d*itemsize", **_WIDE}
+_NARROW_DK = f"{HALF}*B*H*M*d*itemsize"
 _PAIR = {**_GRADS, "slope": _TILE}
 _INNER = {**_PAIR, **_TILES, "grad_i": f"{_ROW}*dv", "lse_i, delta_i": f"2*{_ROW}"}
 _BACKWARD = (
-    Phase("out.sum()", {"out": "B*H*N*dv*itemsize", **_LOSS}),
+    Phase("out.sum()", {"out": "B*H*N*dv*itemsize", **LOSS}),
     *_online_phases(" again", _PAIR),
     Phase("delta_i", {**_INNER, "out_i": f"{_ROW}*dv"}),
-    Phase("gradients", {**_INNER, "dq_i": f"{_ROW}*d", "k_j, v_j": f"{_HALF}*{_COLUMN}*(d + dv)"}),
+    Phase("gradients", {**_INNER, "dq_i": f"{_ROW}*d", "k_j, v_j": f"{HALF}*{_COLUMN}*(d + dv)"}),
     Phase("dk.to(q.dtype)", {**_GRADS, "narrow dk": _NARROW_DK}),
     Phase(
         "dv.to(q.dtype)",
         {
-            **_LOSS,
+            **LOSS,
             "dq": _GRADS["dq"],
             "narrow dk": "B*H*M*d*itemsize",
             "dv": _WIDE["dv"],
-            "narrow dv": f"{_HALF}*B*H*M*dv*itemsize",
+            "narrow dv": f"{HALF}*B*H*M*dv*itemsize",
         },
     ),
 )
 
 _DEFAULTS = {"causal": 0, "mask": 0, "chunk_q": 0, "chunk_k": 0}
-MODEL = KernelModel(
-    forward=MemoryModel("chunked forward", _FORWARD, _DEFAULTS),
-    training=MemoryModel("chunked training", _FORWARD + _BACKWARD, _DEFAULTS),
-)
+MODEL = kernel_model("chunked", _FORWARD, _FORWARD + _BACKWARD, _DEFAULTS)
 
 KERNEL = Kernel("chunked", attention, MODEL, mask=True)

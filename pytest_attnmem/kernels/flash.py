@@ -5,15 +5,15 @@ Query heads may share heads of keys and values, which stay as few: grouped-query
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
-from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
-from .recorded import add_mask, blocks, load, recorded
+from .memory_terms import HALF, LOSS, kernel_model
+from .online_softmax import Cut, Tile, members, online
+from .recorded import blocks, load, recorded
 
 BLOCK_Q, BLOCK_K = 128, 128
 
@@ -58,7 +58,7 @@ def attention(
     """
     _check_inputs(q, k, v, mask)
     at_least_one(block_q=block_q, block_k=block_k)
-    cut = _Cut(causal, q.shape[3] ** -0.5 if scale is None else scale, block_q, block_k)
+    cut = Cut(causal, q.shape[3] ** -0.5 if scale is None else scale, block_q, block_k)
     return recorded("flash", _forward, _backward, cut, q, k, v, mask)
 
 
@@ -82,20 +82,6 @@ def _check_inputs(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
     check_inputs(q, k, v, mask)
 
 
-@dataclass(frozen=True, slots=True)
-class _Cut:
-    """The scale and the mask of the scores, and the size of their tiles."""
-
-    causal: bool
-    scale: float
-    block_q: int
-    block_k: int
-
-    def skips(self, rows: slice, cols: slice) -> bool:
-        """Returns True if the tile lies above the diagonal."""
-        return self.causal and cols.start >= rows.stop
-
-
 def _backward(
     q: Tensor,
     k: Tensor,
@@ -104,19 +90,19 @@ def _backward(
     out: Tensor,
     lse: Tensor,
     grad: Tensor,
-    cut: _Cut,
+    cut: Cut,
 ) -> tuple[Tensor, Tensor, Tensor]:
     (B, Hkv, M), N = k.shape[:3], q.shape[2]
-    tile, dtype = _Tile(q, k, mask, cut), lse.dtype
+    tile, dtype = Tile(q, k, mask, cut), lse.dtype
     slope = torch.empty_like(tile.buffer)  # [B·Hkv, block_q, block_k]
     delta = torch.empty_like(lse)  # [B, H, N]
     dq = q.new_zeros(q.shape, dtype=dtype)  # [B, H, N, d]
     dk, dv = k.new_empty(k.shape), v.new_empty(v.shape)  # [B, Hkv, M, d], [B, Hkv, M, dv]
-    members = [_members(x, Hkv) for x in (q, out, lse, grad, delta, dq)]
+    heads = [members(x, Hkv) for x in (q, out, lse, grad, delta, dq)]
     # Each part is one query head of every group, and one block of its rows.
     parts = [
         (g, *x, rows)
-        for g, x in enumerate(zip(*members, strict=True))
+        for g, x in enumerate(zip(*heads, strict=True))
         for rows in blocks(N, cut.block_q)
     ]
     for _, _, out_g, _, grad_g, delta_g, _, rows in parts:
@@ -130,7 +116,7 @@ def _backward(
             if cut.skips(rows, cols):
                 continue
             q_i, grad_i = load(q_g, rows, dtype), load(grad_g, rows, dtype, copy=True)
-            p = tile.scores(q_i, k_j, g, rows, cols)
+            p = tile.scores(q_i, k_j, rows, cols, g)
             p.sub_(load(lse_g, rows, dtype).unsqueeze(-1)).exp_()
             dv_j.baddbmm_(p.mT, grad_i)
             ds = slope[:, : p.shape[1], : p.shape[2]].baddbmm_(grad_i, v_j.mT, beta=0)
@@ -146,82 +132,22 @@ def _backward(
 
 
 def _forward(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, cut: _Cut
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, cut: Cut
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     (B, H, N, _), (Hkv, dv) = q.shape, v.shape[1::2]
-    tile = _Tile(q, k, mask, cut)
+    tile = Tile(q, k, mask, cut)
     out = q.new_empty(B, H, N, dv)  # [B, H, N, dv]
     lse = q.new_empty(B, H, N, dtype=tile.dtype)  # [B, H, N]
-    q_heads, out_heads, lse_heads = (_members(x, Hkv) for x in (q, out, lse))
+    q_heads, out_heads, lse_heads = (members(x, Hkv) for x in (q, out, lse))
     for g, q_g in enumerate(q_heads):
         for rows in blocks(N, cut.block_q):
-            out_i, lse_i = _online(load(q_g, rows, tile.dtype), g, rows, k, v, tile)
+            out_i, lse_i = online(load(q_g, rows, tile.dtype), rows, k, v, tile, g)
             out_heads[g][:, :, rows] = out_i.unflatten(0, (B, Hkv))
             lse_heads[g][:, :, rows] = lse_i.unflatten(0, (B, Hkv)).squeeze(-1)
             del out_i, lse_i  # here and below: before the next ones are made
     return out, (out, lse)
 
 
-def _online(
-    q_i: Tensor, g: int, rows: slice, k: Tensor, v: Tensor, tile: _Tile
-) -> tuple[Tensor, Tensor]:
-    """A block of rows over all keys: its output [B·Hkv, n, dv], log-sum-exp [B·Hkv, n, 1]."""
-    BH, n, _ = q_i.shape
-    acc = q_i.new_zeros(BH, n, v.shape[3])  # [B·Hkv, n, dv]
-    # Finite, so that the difference is defined for a query that sees no key.
-    row_max = q_i.new_full((BH, n, 1), torch.finfo(q_i.dtype).min)  # [B·Hkv, n, 1]
-    row_sum = q_i.new_zeros(BH, n, 1)  # [B·Hkv, n, 1]
-    for cols in blocks(k.shape[2], tile.cut.block_k):
-        if tile.cut.skips(rows, cols):
-            break
-        p = tile.scores(q_i, load(k, cols, tile.dtype), g, rows, cols)
-        new_max = torch.maximum(row_max, p.amax(-1, keepdim=True))  # [B·Hkv, n, 1], twice
-        p.sub_(new_max).exp_()
-        shrink = row_max.sub_(new_max).exp_()
-        row_sum.mul_(shrink).add_(p.sum(-1, keepdim=True))  # [B·Hkv, n, 1]
-        acc.mul_(shrink).baddbmm_(p, load(v, cols, tile.dtype))
-        row_max = new_max
-        del new_max, shrink
-    row_sum.clamp_(min=1)  # no change unless no key is seen: the largest score alone adds 1
-    return acc.div_(row_sum), row_max.add_(row_sum.log_())
-
-
-class _Tile:
-    """Room for the scores of one block of queries by one of keys, used for each in turn."""
-
-    def __init__(self, q: Tensor, k: Tensor, mask: Tensor | None, cut: _Cut) -> None:
-        (B, H, N, _), (Hkv, M) = q.shape, k.shape[1:3]
-        n, m = min(cut.block_q, N), min(cut.block_k, M)
-        self.cut = cut
-        self.dtype = torch.promote_types(q.dtype, torch.float32)
-        self.buffer = q.new_empty(B * Hkv, n, m, dtype=self.dtype)  # [B·Hkv, block_q, block_k]
-        if cut.causal:
-            self._hidden = q.new_empty(n, m, dtype=torch.bool)  # [block_q, block_k]
-        self._masks = None if mask is None else _members(mask.expand(B, H, N, M), Hkv)
-        boolean = mask is not None and mask.dtype == torch.bool
-        self._nothing = q.new_full((), -torch.inf, dtype=self.dtype) if boolean else None
-
-    def scores(self, q_i: Tensor, k_j: Tensor, g: int, rows: slice, cols: slice) -> Tensor:
-        """Scaled scores [B·Hkv, n, m] of each group's head g, -inf where a key is hidden."""
-        n, m = q_i.shape[1], k_j.shape[1]
-        scores = self.buffer[:, :n, :m]
-        scores.baddbmm_(q_i, k_j.mT, beta=0, alpha=self.cut.scale)
-        if self.cut.causal and cols.stop - 1 > rows.start:
-            # Key cols.start + c comes after query rows.start + r: c - r > rows.start - cols.start.
-            self._hidden.fill_(True).triu_(rows.start - cols.start + 1)
-            scores.masked_fill_(self._hidden[:n, :m], -torch.inf)
-        if self._masks is not None:
-            add_mask(scores, self._masks[g][:, :, rows, cols], self._nothing)
-        return scores
-
-
-def _members(x: Tensor, Hkv: int) -> tuple[Tensor, ...]:
-    """Returns the first query heads of all groups, the second, and so on: [B, Hkv, N, …] each."""
-    heads: tuple[Tensor, ...] = x.unflatten(1, (Hkv, x.shape[1] // Hkv)).unbind(2)
-    return heads
-
-
-_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs: their blocks are converted when loaded
 _TILE = "B*Hkv*min(block_q, N)*min(block_k, M)*max(itemsize, 4)"
 _ROW = "B*Hkv*min(block_q, N)*max(itemsize, 4)"
 _COLUMN = "B*Hkv*min(block_k, M)*max(itemsize, 4)"
@@ -233,40 +159,36 @@ _TILES = {
     "hidden": "causal*min(block_q, N)*min(block_k, M)",
     "-inf": "min(1, mask)*max(itemsize, 4)",
 }
-_BLOCK = {**_TILES, "q_i": f"{_HALF}*{_ROW}*d", "acc": f"{_ROW}*dv"}
+_BLOCK = {**_TILES, "q_i": f"{HALF}*{_ROW}*d", "acc": f"{_ROW}*dv"}
 _FORWARD = (
-    Phase("scores", {**_BLOCK, "k_j": f"{_HALF}*{_COLUMN}*d", "row_max, row_sum": f"2*{_ROW}"}),
+    Phase("scores", {**_BLOCK, "k_j": f"{HALF}*{_COLUMN}*d", "row_max, row_sum": f"2*{_ROW}"}),
     Phase("softmax", {**_BLOCK, "row_max, new_max, row_sum, sum of p": f"4*{_ROW}"}),
     Phase(
-        "acc", {**_BLOCK, "v_j": f"{_HALF}*{_COLUMN}*dv", "row_max, new_max, row_sum": f"3*{_ROW}"}
+        "acc", {**_BLOCK, "v_j": f"{HALF}*{_COLUMN}*dv", "row_max, new_max, row_sum": f"3*{_ROW}"}
     ),
 )
 
-_LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
 _GRADS = {
     "delta": "B*H*N*max(itemsize, 4)",
     "dq": "B*H*N*d*max(itemsize, 4)",
     "dk": "B*Hkv*M*d*itemsize",
     "dv": "B*Hkv*M*dv*itemsize",
 }
-_PAIR = {**_LOSS, **_TILES, **_GRADS, "slope": _TILE, "grad_i": f"{_ROW}*dv"}
+_PAIR = {**LOSS, **_TILES, **_GRADS, "slope": _TILE, "grad_i": f"{_ROW}*dv"}
 _BACKWARD = (
-    Phase("delta", {**_PAIR, "out_i or its sum": f"{_ROW}*max(1, {_HALF}*dv)"}),
+    Phase("delta", {**_PAIR, "out_i or its sum": f"{_ROW}*max(1, {HALF}*dv)"}),
     Phase(
         "gradients",
         {
             **_PAIR,
             "dk_j, dv_j": f"{_COLUMN}*(d + dv)",
-            "q_i, k_j, v_j": f"{_HALF}*({_ROW}*d + {_COLUMN}*(d + dv))",
+            "q_i, k_j, v_j": f"{HALF}*({_ROW}*d + {_COLUMN}*(d + dv))",
         },
     ),
-    Phase("dq.to(q.dtype)", {**_LOSS, **_KEPT, **_GRADS, "result": f"{_HALF}*B*H*N*d*itemsize"}),
+    Phase("dq.to(q.dtype)", {**LOSS, **_KEPT, **_GRADS, "result": f"{HALF}*B*H*N*d*itemsize"}),
 )
 
 _DEFAULTS = {"causal": 0, "mask": 0, "block_q": BLOCK_Q, "block_k": BLOCK_K}
-MODEL = KernelModel(
-    forward=MemoryModel("flash forward", _FORWARD, _DEFAULTS),
-    training=MemoryModel("flash training", _FORWARD + _BACKWARD, _DEFAULTS),
-)
+MODEL = kernel_model("flash", _FORWARD, _FORWARD + _BACKWARD, _DEFAULTS)
 
 KERNEL = Kernel("flash", attention, MODEL, mask=True, gqa=True)

@@ -11,9 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from ..budgets.memory_model import Phase
 from .input_checks import check_inputs, is_simulated
 from .kernel import Kernel
+from .memory_terms import kernel_model
 from .recorded import recorded
 
 #: Wider heads do not fit a multiprocessor's shared memory.
@@ -153,9 +154,6 @@ _BACKWARD = (
     ),
 )
 
-MODEL = KernelModel(
-    forward=MemoryModel("flash-triton forward", _FORWARD),
-    training=MemoryModel("flash-triton training", _FORWARD + _BACKWARD),
-)
+MODEL = kernel_model("flash-triton", _FORWARD, _FORWARD + _BACKWARD)
 
 KERNEL = Kernel("flash-triton", attention, MODEL, devices=("cuda",))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from ..budgets.memory_model import Phase
 from .input_checks import check_inputs
 from .kernel import Kernel
+from .memory_terms import LOSS, OUT, K, Q, V, kernel_model
 
 
 def attention(
@@ -47,72 +48,67 @@ def attention(
     return (phi_q @ state).mul_(factor)  # [B, H, N, dv]
 
 
-_Q, _K, _V = "B*H*N*d*itemsize", "B*H*M*d*itemsize", "B*H*M*dv*itemsize"
-_OUT, _ROW = "B*H*N*dv*itemsize", "B*H*N*itemsize"
+ROW = "B*H*N*itemsize"
 _STATE, _TOTAL = "B*H*d*dv*itemsize", "B*H*d*itemsize"
 
 # On the CPU a Python number takes 8 bytes, and its copy the itemsize of another dtype.
-_ONE = {"cpu": {"1": "8", "its copy": "itemsize"}}
-_EPS = {"cpu": {"eps": "8", "its copy": "min(itemsize, 8 - itemsize)"}}
+ONE = {"cpu": {"1": "8", "its copy": "itemsize"}}
+EPS = {"cpu": {"eps": "8", "its copy": "min(itemsize, 8 - itemsize)"}}
 
 
 def _forward(phi_k: dict[str, str]) -> tuple[Phase, ...]:
     """The phases of the body, given what is kept of the features of k for backward."""
     sums = {"state": _STATE, "total": _TOTAL}
-    rows = {**phi_k, **sums, "phi_q": _Q}
+    rows = {**phi_k, **sums, "phi_q": Q}
     return (
-        Phase("features of k", {"phi_k": _K}, _ONE),
-        Phase("state, total", {"phi_k": _K, **sums}),
-        Phase("features of q", rows, _ONE),
-        Phase("factor", {**rows, "factor": _ROW}, _EPS),
-        Phase("out", {**rows, "factor": _ROW, "out": _OUT}),
+        Phase("features of k", {"phi_k": K}, ONE),
+        Phase("state, total", {"phi_k": K, **sums}),
+        Phase("features of q", rows, ONE),
+        Phase("factor", {**rows, "factor": ROW}, EPS),
+        Phase("out", {**rows, "factor": ROW, "out": OUT}),
     )
 
 
-_LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
-_SAVED = {"phi_k": _K, "state": _STATE, "total": _TOTAL, "phi_q": _Q, "factor": _ROW, **_LOSS}
-_BOTH = {"phi_k": _K, "total": _TOTAL, "phi_q": _Q, **_LOSS}
-_DQ = {"state gradient": _STATE, "phi_q gradient": _Q}
+_SAVED = {"phi_k": K, "state": _STATE, "total": _TOTAL, "phi_q": Q, "factor": ROW, **LOSS}
+_BOTH = {"phi_k": K, "total": _TOTAL, "phi_q": Q, **LOSS}
+_DQ = {"state gradient": _STATE, "phi_q gradient": Q}
 _BACKWARD = (
     Phase(
         "factor backward",
         {
             **_SAVED,
-            "numerator": _OUT,
-            "numerator gradient": _OUT,
-            "products": _OUT,
-            "factor gradient": _ROW,
+            "numerator": OUT,
+            "numerator gradient": OUT,
+            "products": OUT,
+            "factor gradient": ROW,
         },
     ),
     Phase(
         "numerator backward",
-        {**_SAVED, "numerator gradient": _OUT, "factor gradient": _ROW, **_DQ},
+        {**_SAVED, "numerator gradient": OUT, "factor gradient": ROW, **_DQ},
     ),
     Phase(
         "reciprocal backward",
-        {**_BOTH, **_DQ, "factor": _ROW, "factor gradient": _ROW, "products": f"3*{_ROW}"},
+        {**_BOTH, **_DQ, "factor": ROW, "factor gradient": ROW, "products": f"3*{ROW}"},
     ),
     Phase(
         "norm backward",
-        {**_BOTH, **_DQ, "norm gradient": _ROW, "total gradient": _TOTAL, "its addend": _Q},
+        {**_BOTH, **_DQ, "norm gradient": ROW, "total gradient": _TOTAL, "its addend": Q},
     ),
     Phase(
         "state backward",
         {
-            "phi_k": _K,
-            **_LOSS,
+            "phi_k": K,
+            **LOSS,
             "state gradient": _STATE,
             "total gradient": _TOTAL,
-            "q gradient": _Q,
-            "v gradient": _V,
-            "phi_k gradient": _K,
+            "q gradient": Q,
+            "v gradient": V,
+            "phi_k gradient": K,
         },
     ),
 )
 
-MODEL = KernelModel(
-    forward=MemoryModel("linear forward", _forward({})),
-    training=MemoryModel("linear training", _forward({"phi_k": _K}) + _BACKWARD),
-)
+MODEL = kernel_model("linear", _forward({}), _forward({"phi_k": K}) + _BACKWARD)
 
 KERNEL = Kernel("linear", attention, MODEL, causal=(False,), softmax=False)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from ..budgets.memory_model import Phase
 from .input_checks import check_inputs
 from .kernel import Kernel
+from .linear import EPS, ONE, ROW
+from .memory_terms import LOSS, OUT, K, Q, V, kernel_model
 
 
 def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = True, eps: float = 1e-6) -> Tensor:
@@ -51,55 +53,48 @@ def attention(q: Tensor, k: Tensor, v: Tensor, *, causal: bool = True, eps: floa
     return (phi_q @ state).mul_(factor).squeeze(-2)  # [B, H, N, dv]
 
 
-_Q, _K, _V = "B*H*N*d*itemsize", "B*H*M*d*itemsize", "B*H*M*dv*itemsize"
-_OUT, _ROW = "B*H*N*dv*itemsize", "B*H*N*itemsize"
 _STATE = "B*H*N*d*dv*itemsize"
 _FIRST = "B*H*min(N, M)*d*itemsize"
 _SHORT, _UNEQUAL = "min(1, max(0, N - M))", "min(1, max(N - M, M - N))"  # 0 or 1
 
-# On the CPU a Python number takes 8 bytes, and its copy the itemsize of another dtype.
-_ONE = {"cpu": {"1": "8", "its copy": "itemsize"}}
-_EPS = {"cpu": {"eps": "8", "its copy": "min(itemsize, 8 - itemsize)"}}
-
-_KV = {"phi_k": _Q, "fitted v": f"{_UNEQUAL}*{_OUT}"}
+_KV = {"phi_k": Q, "fitted v": f"{_UNEQUAL}*{OUT}"}
 
 
 def _forward(kept: dict[str, str]) -> tuple[Phase, ...]:
     """The phases of the body, given what is kept of k and v for backward."""
-    rows = {**kept, "state": _STATE, "total": _Q, "phi_q": _Q}
+    rows = {**kept, "state": _STATE, "total": Q, "phi_q": Q}
     return (
-        Phase("features of k", {"phi_k": _FIRST}, _ONE),
-        Phase("padding", {"phi_k": _FIRST, "padded phi_k": f"{_SHORT}*{_Q}"}),
+        Phase("features of k", {"phi_k": _FIRST}, ONE),
+        Phase("padding", {"phi_k": _FIRST, "padded phi_k": f"{_SHORT}*{Q}"}),
         Phase("state", {**_KV, "state": _STATE}),
-        Phase("total", {**_KV, "state": _STATE, "total": _Q}),
-        Phase("features of q", rows, _ONE),
-        Phase("factor", {**rows, "factor": _ROW}, _EPS),
-        Phase("out", {**rows, "factor": _ROW, "out": _OUT}),
+        Phase("total", {**_KV, "state": _STATE, "total": Q}),
+        Phase("features of q", rows, ONE),
+        Phase("factor", {**rows, "factor": ROW}, EPS),
+        Phase("out", {**rows, "factor": ROW, "out": OUT}),
     )
 
 
-_LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
-_KEPT = {**_KV, "total": _Q, "phi_q": _Q, **_LOSS}
-_SAVED = {**_KEPT, "state": _STATE, "factor": _ROW}
+_KEPT = {**_KV, "total": Q, "phi_q": Q, **LOSS}
+_SAVED = {**_KEPT, "state": _STATE, "factor": ROW}
 _BACKWARD = (
     Phase(
         "factor backward",
         {
             **_SAVED,
-            "numerator": _OUT,
-            "numerator gradient": _OUT,
-            "products": _OUT,
-            "factor gradient": _ROW,
+            "numerator": OUT,
+            "numerator gradient": OUT,
+            "products": OUT,
+            "factor gradient": ROW,
         },
     ),
     Phase(
         "numerator backward",
         {
             **_SAVED,
-            "numerator gradient": _OUT,
-            "factor gradient": _ROW,
+            "numerator gradient": OUT,
+            "factor gradient": ROW,
             "state gradient": _STATE,
-            "phi_q gradient": _Q,
+            "phi_q gradient": Q,
         },
     ),
     Phase(
@@ -107,10 +102,10 @@ _BACKWARD = (
         {
             **_KEPT,
             "state gradient": _STATE,
-            "phi_q gradient": _Q,
-            "factor": _ROW,
-            "factor gradient": _ROW,
-            "products": f"3*{_ROW}",
+            "phi_q gradient": Q,
+            "factor": ROW,
+            "factor gradient": ROW,
+            "products": f"3*{ROW}",
         },
     ),
     Phase(
@@ -118,19 +113,19 @@ _BACKWARD = (
         {
             **_KEPT,
             "state gradient": _STATE,
-            "phi_q gradient": _Q,
-            "its addend": _Q,
-            "norm gradient": _ROW,
-            "total gradient": _Q,
+            "phi_q gradient": Q,
+            "its addend": Q,
+            "norm gradient": ROW,
+            "total gradient": Q,
         },
     ),
     Phase(
         "cumsum backward",
         {
             **_KV,
-            **_LOSS,
-            "q gradient": _Q,
-            "phi_k gradient": _Q,
+            **LOSS,
+            "q gradient": Q,
+            "phi_k gradient": Q,
             "state gradient": _STATE,
             # With one position, this is the gradient itself.
             "flipped, summed, flipped back": f"min(1, N - 1)*3*{_STATE}",
@@ -139,22 +134,19 @@ _BACKWARD = (
     Phase(
         "v gradient",
         {
-            **_LOSS,
-            "q gradient": _Q,
-            "phi_k gradient": _Q,
-            "gradient of N values": _OUT,
-            "v gradient": f"{_UNEQUAL}*{_V}",
+            **LOSS,
+            "q gradient": Q,
+            "phi_k gradient": Q,
+            "gradient of N values": OUT,
+            "v gradient": f"{_UNEQUAL}*{V}",
         },
     ),
     Phase(
         "k gradient",
-        {**_LOSS, "q gradient": _Q, "v gradient": _V, "phi_k gradient": _Q, "k gradient": _K},
+        {**LOSS, "q gradient": Q, "v gradient": V, "phi_k gradient": Q, "k gradient": K},
     ),
 )
 
-MODEL = KernelModel(
-    forward=MemoryModel("linear-causal forward", _forward({})),
-    training=MemoryModel("linear-causal training", _forward(_KV) + _BACKWARD),
-)
+MODEL = kernel_model("linear-causal", _forward({}), _forward(_KV) + _BACKWARD)
 
 KERNEL = Kernel("linear-causal", attention, MODEL, causal=(True,), softmax=False)

@@ -8,9 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
+from .memory_terms import WIDE, kernel_model
 from .recorded import blocks, load, recorded
 
 BLOCK = 64
@@ -179,22 +180,21 @@ def values(v: Tensor, rows: slice, dtype: torch.dtype, last: int) -> Tensor:
     return wider
 
 
-_WIDE = "max(itemsize, 4)"  # bytes of one element of the work on a chunk
-_ROWS = f"B*H*min(block, N)*{_WIDE}"
-_COLS = f"B*H*min(block, N, M)*{_WIDE}"
+_ROWS = f"B*H*min(block, N)*{WIDE}"
+_COLS = f"B*H*min(block, N, M)*{WIDE}"
 _QUERIES = {"queries": f"{_ROWS}*d"}
 _KEYS, _VALUES = {"keys": f"{_COLS}*d"}, {"values": f"{_COLS}*(dv + 1)"}
 _WEIGHTS = f"{_ROWS}*min(block, N, M)"
-_KEPT = {"out": "B*H*N*dv*itemsize", "norm": f"B*H*N*{_WIDE}"}
-_STATE = {"state": f"B*H*d*(dv + 1)*{_WIDE}"}
+_KEPT = {"out": "B*H*N*dv*itemsize", "norm": f"B*H*N*{WIDE}"}
+_STATE = {"state": f"B*H*d*(dv + 1)*{WIDE}"}
 
 # On the CPU a Python number takes 8 bytes, and its copy the itemsize of another dtype.
-_ONE = {"cpu": {"1": "8", "its copy": _WIDE}}
-_EPS = {"cpu": {"eps": "8", "its copy": "4*min(1, 8//itemsize - 1)"}}
+ONE = {"cpu": {"1": "8", "its copy": WIDE}}
+EPS = {"cpu": {"eps": "8", "its copy": "4*min(1, 8//itemsize - 1)"}}
 
 _FORWARD = (
-    Phase("keys", {**_KEPT, **_STATE, **_KEYS}, _ONE),
-    Phase("queries", {**_KEPT, **_STATE, **_KEYS, **_VALUES, **_QUERIES}, _ONE),
+    Phase("keys", {**_KEPT, **_STATE, **_KEYS}, ONE),
+    Phase("queries", {**_KEPT, **_STATE, **_KEYS, **_VALUES, **_QUERIES}, ONE),
     Phase(
         "total",
         {
@@ -207,7 +207,7 @@ _FORWARD = (
             "total": f"{_ROWS}*(dv + 1)",
         },
     ),
-    Phase("norm", {**_KEPT, **_STATE, "total": f"{_ROWS}*(dv + 1)"}, _EPS),
+    Phase("norm", {**_KEPT, **_STATE, "total": f"{_ROWS}*(dv + 1)"}, EPS),
 )
 
 
@@ -217,7 +217,7 @@ def _gradient(of: str, kept: dict[str, str], last: str) -> tuple[Phase, ...]:
     slopes = {**kept, "slopes": f"{_ROWS}*(dv + 1)"}
     return (
         Phase(f"slopes for {of}", {**slopes, "out of the chunk, its sum": f"{_ROWS}*(dv + 1)"}),
-        Phase(f"features for {of}", {**slopes, **_QUERIES, **_KEYS}, _ONE),
+        Phase(f"features for {of}", {**slopes, **_QUERIES, **_KEYS}, ONE),
         Phase(
             f"gradient of {of}",
             {**slopes, **_QUERIES, **_KEYS, **_VALUES, "weights": _WEIGHTS, "step": last},
@@ -233,9 +233,6 @@ _BACKWARD = (
 )
 
 _DEFAULTS = {"block": BLOCK}
-MODEL = KernelModel(
-    forward=MemoryModel("linear-chunked forward", _FORWARD, _DEFAULTS),
-    training=MemoryModel("linear-chunked training", _FORWARD + _BACKWARD, _DEFAULTS),
-)
+MODEL = kernel_model("linear-chunked", _FORWARD, _FORWARD + _BACKWARD, _DEFAULTS)
 
 KERNEL = Kernel("linear-chunked", attention, MODEL, causal=(True,), softmax=False)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from ..budgets.memory_model import Phase
 from .input_checks import check_inputs
 from .kernel import Kernel
-from .linear_chunked import Chunk, features, values
+from .linear_chunked import EPS, ONE, Chunk, features, values
+from .memory_terms import WIDE, kernel_model
 from .recorded import recorded
 
 
@@ -100,23 +101,18 @@ def _key_gradients(saved: Chunk) -> tuple[Tensor, Tensor]:
     return k_gradient, v_gradient
 
 
-_WIDE = "max(itemsize, 4)"  # bytes of one element of the state
-_KEY, _VALUE = f"B*H*d*{_WIDE}", f"B*H*(dv + 1)*{_WIDE}"
+_KEY, _VALUE = f"B*H*d*{WIDE}", f"B*H*(dv + 1)*{WIDE}"
 _KEPT = {
     "out": "B*H*N*dv*itemsize",
-    "norm": f"B*H*N*{_WIDE}",
-    "state": f"B*H*d*(dv + 1)*{_WIDE}",
+    "norm": f"B*H*N*{WIDE}",
+    "state": f"B*H*d*(dv + 1)*{WIDE}",
 }
 
-# On the CPU a Python number takes 8 bytes, and its copy the itemsize of another dtype.
-_ONE = {"cpu": {"1": "8", "its copy": _WIDE}}
-_EPS = {"cpu": {"eps": "8", "its copy": "4*min(1, 8//itemsize - 1)"}}
-
 _FORWARD = (
-    Phase("features", {**_KEPT, "key": _KEY}, _ONE),
+    Phase("features", {**_KEPT, "key": _KEY}, ONE),
     Phase("state", {**_KEPT, "key": _KEY, "value": _VALUE}),
     Phase("total", {**_KEPT, "query": _KEY, "total": _VALUE}),
-    Phase("norm", {**_KEPT, "total": _VALUE}, _EPS),
+    Phase("norm", {**_KEPT, "total": _VALUE}, EPS),
 )
 
 _SAVED = {
@@ -131,16 +127,13 @@ _BACKWARD = (
     Phase("state again", {**_SAVED, "key": _KEY, "value": _VALUE}),
     Phase("slope", {**_SAVED, **_OUT, "slope": _VALUE}),
     Phase("q gradient", {**_SAVED, "slope": _VALUE, "step": _KEY}),
-    Phase("q features", {**_SAVED, "step": _KEY, "query": _KEY}, _ONE),
+    Phase("q features", {**_SAVED, "step": _KEY, "query": _KEY}, ONE),
     Phase("state of the gradient", {**_ALL, "query": _KEY, **_OUT, "slope": _VALUE}),
-    Phase("k features", {**_ALL, "key": _KEY}, _ONE),
-    Phase("v gradient", {**_ALL, "key": _KEY, "step": f"B*H*dv*{_WIDE}"}),
+    Phase("k features", {**_ALL, "key": _KEY}, ONE),
+    Phase("v gradient", {**_ALL, "key": _KEY, "step": f"B*H*dv*{WIDE}"}),
     Phase("k gradient", {**_ALL, "key": _KEY, "value": _VALUE, "step": _KEY}),
 )
 
-MODEL = KernelModel(
-    forward=MemoryModel("linear-recurrent forward", _FORWARD),
-    training=MemoryModel("linear-recurrent training", _FORWARD + _BACKWARD),
-)
+MODEL = kernel_model("linear-recurrent", _FORWARD, _FORWARD + _BACKWARD)
 
 KERNEL = Kernel("linear-recurrent", attention, MODEL, causal=(True,), softmax=False)

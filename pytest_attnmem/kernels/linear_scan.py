@@ -8,9 +8,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
+from .linear_chunked import EPS, ONE
+from .memory_terms import WIDE, kernel_model
 from .recorded import recorded
 
 BLOCK = 64
@@ -199,27 +201,22 @@ def _all(chunks: Tensor) -> Tensor:
     return chunks.flatten(0, 1)
 
 
-_WIDE = "max(itemsize, 4)"  # bytes of one element of the work on chunks
 _SIZE = "max(1, min(block, N))"
 _COUNT = f"ceil(N/{_SIZE})"
-_ROWS = f"B*H*{_COUNT}*{_SIZE}*{_WIDE}"  # bytes of a column, filled up to whole chunks
+_ROWS = f"B*H*{_COUNT}*{_SIZE}*{WIDE}"  # bytes of a column, filled up to whole chunks
 _QUERIES, _KEYS = {"queries": f"{_ROWS}*d"}, {"keys": f"{_ROWS}*d"}
 _VALUES, _WEIGHTS = {"values": f"{_ROWS}*(dv + 1)"}, {"weights": f"{_ROWS}*{_SIZE}"}
-_STATE = f"B*H*{_COUNT}*d*(dv + 1)*{_WIDE}"
+_STATE = f"B*H*{_COUNT}*d*(dv + 1)*{WIDE}"
 _STATES = {"states": _STATE}
 _TOTAL = {"total": f"{_ROWS}*(dv + 1)"}
-_KEPT = {**_STATES, "out": "B*H*N*dv*itemsize", "factor": f"B*H*N*{_WIDE}"}
-
-# On the CPU a Python number takes 8 bytes, and its copy the itemsize of another dtype.
-_ONE = {"cpu": {"1": "8", "its copy": _WIDE}}
-_EPS = {"cpu": {"eps": "8", "its copy": "4*min(1, 8//itemsize - 1)"}}
+_KEPT = {**_STATES, "out": "B*H*N*dv*itemsize", "factor": f"B*H*N*{WIDE}"}
 
 _FORWARD = (
-    Phase("keys", _KEYS, _ONE),
-    Phase("queries", {**_KEYS, **_VALUES, **_STATES, **_QUERIES}, _ONE),
+    Phase("keys", _KEYS, ONE),
+    Phase("queries", {**_KEYS, **_VALUES, **_STATES, **_QUERIES}, ONE),
     Phase("weights", {**_KEYS, **_VALUES, **_STATES, **_QUERIES, **_WEIGHTS}),
     Phase("total", {**_VALUES, **_STATES, **_QUERIES, **_WEIGHTS, **_TOTAL}),
-    Phase("factor", {**_STATES, **_TOTAL}, _EPS),
+    Phase("factor", {**_STATES, **_TOTAL}, EPS),
     Phase("out", {**_KEPT, **_TOTAL}),
 )
 
@@ -232,7 +229,7 @@ _FUTURE = {"future": _STATE}
 _BACKWARD = (
     Phase("factor of slopes", {**_SLOPES, "factor in chunks": _ROWS}),
     Phase("products", {**_SLOPES, "products, their sum": f"{_ROWS}*(dv + 1)"}),
-    Phase("features", _CHUNKS, _ONE),
+    Phase("features", _CHUNKS, ONE),
     Phase("q features", {**_ALL, **_STEP, "slope of the features": f"{_ROWS}*d"}),
     Phase("q gradient", {**_ALL, **_STEP, **_DQ}),
     Phase("future", {**_ALL, **_DQ, **_FUTURE, **_STEP}),
@@ -258,9 +255,6 @@ _BACKWARD = (
 )
 
 _DEFAULTS = {"block": BLOCK}
-MODEL = KernelModel(
-    forward=MemoryModel("linear-scan forward", _FORWARD, _DEFAULTS),
-    training=MemoryModel("linear-scan training", _FORWARD + _BACKWARD, _DEFAULTS),
-)
+MODEL = kernel_model("linear-scan", _FORWARD, _FORWARD + _BACKWARD, _DEFAULTS)
 
 KERNEL = Kernel("linear-scan", attention, MODEL, causal=(True,), softmax=False)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
+from .memory_terms import HALF, WIDE, kernel_model
 from .recorded import blocks, load, recorded
 from .ring_ranks import Ranks, finish, join
 
@@ -193,22 +194,20 @@ class _Tile:
         return scores
 
 
-_WIDE = "max(itemsize, 4)"  # bytes of one element of sums
-_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs: their blocks are converted when loaded
-_ROW, _COLUMN = f"B*H*min(block_q, N//R)*{_WIDE}", f"B*H*min(block_k, M//R)*{_WIDE}"
+_ROW, _COLUMN = f"B*H*min(block_q, N//R)*{WIDE}", f"B*H*min(block_k, M//R)*{WIDE}"
 _TILE = f"{_ROW}*min(block_k, M//R)"
 _TILES = {"tile": _TILE, "hidden": "causal*min(block_q, N//R)*min(block_k, M//R)"}
 #: The blocks of other ranks, at hand and on their way; a rank's own blocks are inputs.
 _VISITING = {"k, v": "min(R - 1, 2)*B*H*(M//R)*(d + dv)*itemsize"}
-_LSE = f"B*H*(N//R)*{_WIDE}"
+_LSE = f"B*H*(N//R)*{WIDE}"
 _ONLINE = {**_TILES, **_VISITING, "acc": f"{_LSE}*dv", "row_max, row_sum": f"2*{_LSE}"}
 _SIZES = {"sizes": "56*(1 + min(R - 1, 2))", "all ranks' sizes": "56*R"}
 _FORWARD = (
     Phase("sizes", _SIZES),
-    Phase("scores", {**_ONLINE, "q_i, k_j": f"{_HALF}*({_ROW} + {_COLUMN})*d"}),
+    Phase("scores", {**_ONLINE, "q_i, k_j": f"{HALF}*({_ROW} + {_COLUMN})*d"}),
     Phase("softmax", {**_ONLINE, "new_max, sum of p": f"2*{_ROW}"}),
-    Phase("acc", {**_ONLINE, "new_max": _ROW, "v_j": f"{_HALF}*{_COLUMN}*dv"}),
-    Phase("out", {"acc": f"{_LSE}*dv", "lse": _LSE, "out": f"{_HALF}*B*H*(N//R)*dv*itemsize"}),
+    Phase("acc", {**_ONLINE, "new_max": _ROW, "v_j": f"{HALF}*{_COLUMN}*dv"}),
+    Phase("out", {"acc": f"{_LSE}*dv", "lse": _LSE, "out": f"{HALF}*B*H*(N//R)*dv*itemsize"}),
 )
 
 _KEPT = {
@@ -217,11 +216,11 @@ _KEPT = {
 }
 _PAIR = {**_KEPT, **_TILES, "slope": _TILE, "grad_i": f"{_ROW}*dv"}
 _DQ = {"dq": f"{_LSE}*d"}
-_DK, _DV = {"dk": f"B*H*(M//R)*d*{_WIDE}"}, {"dv": f"B*H*(M//R)*dv*{_WIDE}"}
-_HALF_K = {"k gradient": f"{_HALF}*B*H*(M//R)*d*itemsize"}
-_HALF_V = {"v gradient": f"{_HALF}*B*H*(M//R)*dv*itemsize"}
+_DK, _DV = {"dk": f"B*H*(M//R)*d*{WIDE}"}, {"dv": f"B*H*(M//R)*dv*{WIDE}"}
+_HALF_K = {"k gradient": f"{HALF}*B*H*(M//R)*d*itemsize"}
+_HALF_V = {"v gradient": f"{HALF}*B*H*(M//R)*dv*itemsize"}
 _BACKWARD = (
-    Phase("delta", {**_PAIR, "out_i": f"{_HALF}*{_ROW}*dv"}),
+    Phase("delta", {**_PAIR, "out_i": f"{HALF}*{_ROW}*dv"}),
     Phase(
         "gradients",
         {
@@ -230,8 +229,8 @@ _BACKWARD = (
             **_DQ,
             **_DK,
             **_DV,
-            "dk, dv on their way": f"min(R - 1, 1)*B*H*(M//R)*(d + dv)*{_WIDE}",
-            "q_i, k_j or v_j": f"{_HALF}*({_ROW}*d + {_COLUMN}*max(d, dv))",
+            "dk, dv on their way": f"min(R - 1, 1)*B*H*(M//R)*(d + dv)*{WIDE}",
+            "q_i, k_j or v_j": f"{HALF}*({_ROW}*d + {_COLUMN}*max(d, dv))",
         },
     ),
     Phase("dk.to(q.dtype)", {**_KEPT, **_DQ, **_DK, **_DV, **_HALF_K}),
@@ -242,14 +241,11 @@ _BACKWARD = (
             **_KEPT,
             **_DQ,
             **{"k gradient": "B*H*(M//R)*d*itemsize", "v gradient": "B*H*(M//R)*dv*itemsize"},
-            "q gradient": f"{_HALF}*B*H*(N//R)*d*itemsize",
+            "q gradient": f"{HALF}*B*H*(N//R)*d*itemsize",
         },
     ),
 )
 
 _DEFAULTS = {"causal": 0, "block_q": BLOCK_Q, "block_k": BLOCK_K}
 #: One rank's peak, of R; N and M count the positions of all.
-MODEL = KernelModel(
-    forward=MemoryModel("ring forward", _FORWARD, _DEFAULTS),
-    training=MemoryModel("ring training", _FORWARD + _BACKWARD, _DEFAULTS),
-)
+MODEL = kernel_model("ring", _FORWARD, _FORWARD + _BACKWARD, _DEFAULTS)

@@ -17,6 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
 from .kernel import Kernel
+from .memory_terms import LOSS, K, Q, V
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -130,10 +131,8 @@ def _is_refused(
     return False
 
 
-_Q, _K, _V = "B*H*N*d*itemsize", "B*H*M*d*itemsize", "B*H*M*dv*itemsize"
 _OUT = {"out": "B*H*N*dv*itemsize"}
-_LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
-_GRADS = {"q gradient": _Q, "k gradient": _K, "v gradient": _V, **_LOSS}
+_GRADS = {"q gradient": Q, "k gradient": K, "v gradient": V, **LOSS}
 
 # Half types compute in float32, from copies: "half" is 1 for them.
 _WIDE, _HALF = "max(itemsize, 4)", "max(0, 4//itemsize - 1)"
@@ -144,7 +143,7 @@ def _fused(name: str, lse: str, forward: Phase, backward: Mapping[str, str]) -> 
     kept = {**_OUT, "lse": lse}
     on_cuda = {kind: terms for kind, terms in forward.scratch.items() if kind == "cuda"}
     # Fused kernels make gradients as [B, N, H, d]; autograd copies each to its input's layout.
-    copy = f"max({_Q}*min(1, (H-1)*(N-1)), max({_K}, {_V})*min(1, (H-1)*(M-1)))"
+    copy = f"max({Q}*min(1, (H-1)*(N-1)), max({K}, {V})*min(1, (H-1)*(M-1)))"
     return KernelModel(
         MemoryModel(f"{name} forward", (forward,)),
         MemoryModel(
@@ -242,7 +241,7 @@ def _math_forward(kept: Mapping[str, str]) -> tuple[Phase, ...]:
     )
 
 
-_GRAD_V = {"wide v gradient": _VW, **_LOSS}
+_GRAD_V = {"wide v gradient": _VW, **LOSS}
 _WEIGHTS_GRAD = {"weights": _SCORES, "weights gradient": _SCORES, **_GRAD_V}
 _QK_GRADS = {"scaled q gradient": _QW, "scaled k gradient": _KW, **_GRAD_V}
 _MATH_BACKWARD = (
@@ -271,7 +270,7 @@ _MATH_BACKWARD = (
     Phase("scale k backward", {**_QK_GRADS, "wide k gradient": _KW}, _SCALARS),
     Phase("scale q backward", {**_QK_GRADS, "wide q gradient": _QW}, _SCALARS),
     # k's and q's gradients follow v's to a half type, with less alive.
-    Phase("narrow v gradient", {**_QK_GRADS, "v gradient": f"{_V}*{_HALF}"}),
+    Phase("narrow v gradient", {**_QK_GRADS, "v gradient": f"{V}*{_HALF}"}),
 )
 _NO_MASK = {"causal": 0, "mask": 0}
 

@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
+from .memory_terms import HALF, LOSS, kernel_model
 from .recorded import add_mask, load, recorded
 
 WINDOW, BLOCK = 256, 128
@@ -189,7 +190,6 @@ class _Tile:
 _AHEAD = "(1 - causal)*(window - 1)"
 _ROWS = "min(block, N, M + window - 1)"
 _COLUMNS = f"min(M, N + {_AHEAD}, {_ROWS} + window - 1 + {_AHEAD})"
-_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs: their blocks are converted when loaded
 _TILE = f"B*H*{_ROWS}*{_COLUMNS}*max(itemsize, 4)"
 _ROW = f"B*H*{_ROWS}*max(itemsize, 4)"
 _COLUMN = f"B*H*{_COLUMNS}*max(itemsize, 4)"
@@ -198,41 +198,37 @@ _TILES = {
     "tile": _TILE,
     "hidden": f"{_ROWS}*{_COLUMNS}",
     "-inf": "min(1, mask)*max(itemsize, 4)",
-    "q_i": f"{_HALF}*{_ROW}*d",
+    "q_i": f"{HALF}*{_ROW}*d",
 }
-_K_I, _V_I = f"{_HALF}*{_COLUMN}*d", f"{_HALF}*{_COLUMN}*dv"
+_K_I, _V_I = f"{HALF}*{_COLUMN}*d", f"{HALF}*{_COLUMN}*dv"
 _OUT = {"out": "B*H*N*dv*itemsize"}
 _FORWARD = (
     Phase("weights", {**_OUT, **_TILES, "k_i": _K_I, "largest, or sum": _ROW}),
     Phase("out_i", {**_OUT, **_TILES, "v_i": _V_I, "out_i": f"{_ROW}*dv"}),
 )
 
-_LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
 _WIDE = {"dk": "B*H*M*d*max(itemsize, 4)", "dv": "B*H*M*dv*max(itemsize, 4)"}
-_GRADS = {**_LOSS, "dq": "B*H*N*d*itemsize", **_WIDE}
+_GRADS = {**LOSS, "dq": "B*H*N*d*itemsize", **_WIDE}
 _BLOCK = {**_GRADS, **_TILES, "slope": _TILE, "grad_i": f"{_ROW}*dv", "k_i": _K_I, "v_i": _V_I}
 _BACKWARD = (
-    Phase("out.sum()", {**_OUT, **_LOSS}),
+    Phase("out.sum()", {**_OUT, **LOSS}),
     Phase("softmax", {**_BLOCK, "largest, or sum": _ROW}),
     Phase("dq_i", {**_BLOCK, "dq_i": f"{_ROW}*d"}),
-    Phase("dk.to(q.dtype)", {**_GRADS, "narrow dk": f"{_HALF}*B*H*M*d*itemsize"}),
+    Phase("dk.to(q.dtype)", {**_GRADS, "narrow dk": f"{HALF}*B*H*M*d*itemsize"}),
     Phase(
         "dv.to(q.dtype)",
         {
-            **_LOSS,
+            **LOSS,
             "dq": _GRADS["dq"],
             "narrow dk": "B*H*M*d*itemsize",
             "dv": _WIDE["dv"],
-            "narrow dv": f"{_HALF}*B*H*M*dv*itemsize",
+            "narrow dv": f"{HALF}*B*H*M*dv*itemsize",
         },
     ),
 )
 
 _DEFAULTS = {"causal": 0, "mask": 0, "window": WINDOW, "block": BLOCK}
-MODEL = KernelModel(
-    forward=MemoryModel("sliding-window forward", _FORWARD, _DEFAULTS),
-    training=MemoryModel("sliding-window training", _FORWARD + _BACKWARD, _DEFAULTS),
-)
+MODEL = kernel_model("sliding-window", _FORWARD, _FORWARD + _BACKWARD, _DEFAULTS)
 
 
 def _window(behind: Any) -> Any:

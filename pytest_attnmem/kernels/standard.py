@@ -7,9 +7,10 @@ from typing import Literal, overload
 import torch
 from torch import Tensor
 
-from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from ..budgets.memory_model import Phase
 from .input_checks import check_inputs
 from .kernel import Kernel
+from .memory_terms import LOSS, OUT, K, Q, V, kernel_model
 
 
 @overload
@@ -87,10 +88,7 @@ def attention(
 
 
 SCORES = "B*H*N*M*itemsize"
-_Q, _K, _V = "B*H*N*d*itemsize", "B*H*M*d*itemsize", "B*H*M*dv*itemsize"
-OUT = "B*H*N*dv*itemsize"
 FUTURE = {"future": "causal*N*M"}
-LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
 
 # On the CPU a scale is a double, and float32 is multiplied by a copy of it in its own dtype.
 SCALE = {"scale": "8"}
@@ -128,7 +126,7 @@ def _forward(future: dict[str, str], scale: dict[str, str]) -> tuple[Phase, ...]
     )
 
 
-_GRAD_V = {"v gradient": _V, **LOSS}
+_GRAD_V = {"v gradient": V, **LOSS}
 _GRADS = {**_GRAD_V, "scores gradient": SCORES}
 #: The backward phases from the weights on, of checkpointed attention as well.
 FROM_WEIGHTS = (
@@ -155,15 +153,15 @@ FROM_WEIGHTS = (
     ),
     Phase("causal backward", {**_GRADS, **FUTURE, "masked": f"causal*{SCORES}"}, {"cpu": SCALE}),
     Phase("scale backward", {**_GRADS, "scaled": SCORES}, {"cpu": COPIED}),
-    Phase("scores backward", {**_GRADS, "k.mT gradient": _K, "q gradient": _Q}),
+    Phase("scores backward", {**_GRADS, "k.mT gradient": K, "q gradient": Q}),
     Phase(
         "k gradient",
         {
             **_GRAD_V,
-            "q gradient": _Q,
-            "k.mT gradient": _K,
+            "q gradient": Q,
+            "k.mT gradient": K,
             # Made transposed, then copied into k's own layout if that is another.
-            "k gradient": f"{_K} * min(1, (M - 1)*(d - 1))",
+            "k gradient": f"{K} * min(1, (M - 1)*(d - 1))",
         },
     ),
 )
@@ -176,11 +174,7 @@ _BACKWARD = (
     *FROM_WEIGHTS,
 )
 
-MODEL = KernelModel(
-    forward=MemoryModel("standard forward", _forward({}, {}), {"causal": 0, "mask": 0}),
-    training=MemoryModel(
-        "standard training", _forward(FUTURE, SCALE) + _BACKWARD, {"causal": 0, "mask": 0}
-    ),
-)
+DEFAULTS = {"causal": 0, "mask": 0}
+MODEL = kernel_model("standard", _forward({}, {}), _forward(FUTURE, SCALE) + _BACKWARD, DEFAULTS)
 
 KERNEL = Kernel("standard", attention, MODEL, mask=True)

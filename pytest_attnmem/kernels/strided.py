@@ -9,9 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
+from .memory_terms import HALF, LOSS, WIDE, kernel_model
 from .recorded import add_mask, load, recorded
 
 _Pairs = list[tuple[slice, slice]]
@@ -197,32 +198,30 @@ class _Tile:
 
 _STRIDE = "(stride + max(0, 1 - stride)*ceil(N^(1/2)))"  # one that is not given is 0
 _AHEAD = f"(1 - causal)*({_STRIDE} - 1)"
-_HALF = "max(4//itemsize - 1, 0)"  # 1 for half inputs: their blocks are converted when loaded
-_WIDE = "max(itemsize, 4)"
 # Queries by keys in the largest block of near and of far keys.
 _NEAR_ROWS = f"min({_STRIDE}, N, M + {_STRIDE} - 1)"
 _NEAR = (_NEAR_ROWS, f"min(M, N + {_AHEAD}, {_NEAR_ROWS} + {_STRIDE} - 1 + {_AHEAD})")
 _FAR = (f"ceil(N/{_STRIDE})", f"ceil((causal*min(N, M) + (1 - causal)*M)/{_STRIDE})")
-_ROW = f"B*H*N*{_WIDE}"
+_ROW = f"B*H*N*{WIDE}"
 
 
 def _tile(kind: tuple[str, str]) -> dict[str, str]:
     n, m = kind
     return {
-        "tile": f"B*H*{n}*{m}*{_WIDE}",
+        "tile": f"B*H*{n}*{m}*{WIDE}",
         "hidden": f"{n}*{m}",
-        "-inf": f"min(1, mask)*{_WIDE}",
-        "q_i": f"{_HALF}*B*H*{n}*d*{_WIDE}",
+        "-inf": f"min(1, mask)*{WIDE}",
+        "q_i": f"{HALF}*B*H*{n}*d*{WIDE}",
     }
 
 
 def _softmax(name: str, kind: tuple[str, str]) -> tuple[Phase, ...]:
-    n, m = (f"B*H*{size}*{_WIDE}" for size in kind)
+    n, m = (f"B*H*{size}*{WIDE}" for size in kind)
     held = {**_SUMS, **_tile(kind)}
     return (
-        Phase(f"{name} scores", {**held, "k_j": f"{_HALF}*{m}*d"}),
+        Phase(f"{name} scores", {**held, "k_j": f"{HALF}*{m}*d"}),
         Phase(f"{name} softmax", {**held, "new_max, largest or sum": f"2*{n}"}),
-        Phase(f"{name} acc", {**held, "new_max": n, "v_j": f"{_HALF}*{m}*dv"}),
+        Phase(f"{name} acc", {**held, "new_max": n, "v_j": f"{HALF}*{m}*dv"}),
     )
 
 
@@ -231,40 +230,36 @@ _SUMS = {"acc": f"{_ROW}*dv", "row_max, row_sum": f"2*{_ROW}"}
 _FORWARD = (
     *_softmax("near", _NEAR),
     *_softmax("far", _FAR),
-    Phase("acc.to(q.dtype)", {**_SUMS, "out": f"{_HALF}*{_OUT}"}),
+    Phase("acc.to(q.dtype)", {**_SUMS, "out": f"{HALF}*{_OUT}"}),
 )
-_LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
-_KEPT = {**_LOSS, "out": _OUT, "lse, delta": f"2*{_ROW}"}
-_DQ, _DK, _DV = f"{_ROW}*d", f"B*H*M*d*{_WIDE}", f"B*H*M*dv*{_WIDE}"
+_KEPT = {**LOSS, "out": _OUT, "lse, delta": f"2*{_ROW}"}
+_DQ, _DK, _DV = f"{_ROW}*d", f"B*H*M*d*{WIDE}", f"B*H*M*dv*{WIDE}"
 
 
 def _gradients(name: str, kind: tuple[str, str]) -> Phase:
-    n, m = (f"B*H*{size}*{_WIDE}" for size in kind)
+    n, m = (f"B*H*{size}*{WIDE}" for size in kind)
     pair = {**_tile(kind), "slope": f"{n}*{kind[1]}", "grad_i": f"{n}*dv"}
     held = {**_KEPT, "dq": _DQ, "dk": _DK, "dv": _DV, **pair}
-    return Phase(f"{name} gradients", {**held, "k_j, v_j": f"{_HALF}*{m}*(d + dv)"})
+    return Phase(f"{name} gradients", {**held, "k_j, v_j": f"{HALF}*{m}*(d + dv)"})
 
 
-_BLOCK = f"B*H*min({_STRIDE}, N)*{_WIDE}"
-_DELTA = {"grad_i": f"{_BLOCK}*dv", "out_i or its sum": f"{_BLOCK}*max(1, {_HALF}*dv)"}
-_NARROW = {**_KEPT, "narrow dq": f"{_HALF}*B*H*N*d*itemsize", "dk": _DK, "dv": _DV}
-_NARROWER = {**_NARROW, "dq": f"(1 - {_HALF})*{_DQ}"}
+_BLOCK = f"B*H*min({_STRIDE}, N)*{WIDE}"
+_DELTA = {"grad_i": f"{_BLOCK}*dv", "out_i or its sum": f"{_BLOCK}*max(1, {HALF}*dv)"}
+_NARROW = {**_KEPT, "narrow dq": f"{HALF}*B*H*N*d*itemsize", "dk": _DK, "dv": _DV}
+_NARROWER = {**_NARROW, "dq": f"(1 - {HALF})*{_DQ}"}
 _BACKWARD = (
     Phase("delta", {**_KEPT, **_DELTA}),
     _gradients("near", _NEAR),
     _gradients("far", _FAR),
     Phase("dq.to(q.dtype)", {**_NARROW, "dq": _DQ}),
-    Phase("dk.to(q.dtype)", {**_NARROWER, "narrow dk": f"{_HALF}*B*H*M*d*itemsize"}),
+    Phase("dk.to(q.dtype)", {**_NARROWER, "narrow dk": f"{HALF}*B*H*M*d*itemsize"}),
     Phase(
         "dv.to(q.dtype)",
-        {**_NARROWER, "dk": "B*H*M*d*itemsize", "narrow dv": f"{_HALF}*B*H*M*dv*itemsize"},
+        {**_NARROWER, "dk": "B*H*M*d*itemsize", "narrow dv": f"{HALF}*B*H*M*dv*itemsize"},
     ),
 )
 _DEFAULTS = {"causal": 0, "mask": 0, "stride": 0}
-MODEL = KernelModel(
-    forward=MemoryModel("strided forward", _FORWARD, _DEFAULTS),
-    training=MemoryModel("strided training", _FORWARD + _BACKWARD, _DEFAULTS),
-)
+MODEL = kernel_model("strided", _FORWARD, _FORWARD + _BACKWARD, _DEFAULTS)
 
 
 def _near_and_far(behind: Any) -> Any:

@@ -1,0 +1,29 @@
+"""What the memory models of several kernels share: terms, and the two models of a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ..budgets.memory_model import KernelModel, MemoryModel, Phase
+
+Q, K, V = "B*H*N*d*itemsize", "B*H*M*d*itemsize", "B*H*M*dv*itemsize"
+OUT = "B*H*N*dv*itemsize"
+#: The bytes of one element of sums, which are float32 for half inputs.
+WIDE = "max(itemsize, 4)"
+#: 1 for half inputs, whose blocks are converted when they are loaded.
+HALF = "max(4//itemsize - 1, 0)"
+#: A test's ``out.sum()``, and the gradient that its backward pass begins with.
+LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
+
+
+def kernel_model(
+    name: str,
+    forward: tuple[Phase, ...],
+    training: tuple[Phase, ...],
+    defaults: Mapping[str, int] | None = None,
+) -> KernelModel:
+    """Returns the models of a kernel: of its forward alone, and of forward plus backward."""
+    return KernelModel(
+        MemoryModel(f"{name} forward", forward, defaults or {}),
+        MemoryModel(f"{name} training", training, defaults or {}),
+    )
