@@ -55,34 +55,14 @@ class Held:
     nobody looked."""
 
     @classmethod
-    def of_scratch(
-        cls,
-        nbytes: int,
-        op: str,
-        where: str,
-        function: str = "",
-        module: str = "",
-        role: str = "",
-        by: str = "",
-    ) -> Held:
-        """Returns the scratch of the operator ``op``."""
-        shown = op + SCRATCH_SUFFIX
-        return cls(nbytes, (), "", shown, where, function, module, role, by, scratch=True)
+    def of_scratch(cls, nbytes: int, op: str, *origin: Any) -> Held:
+        """Returns the scratch of an operator; ``origin`` begins with ``where`` and ``function``."""
+        return replace(cls(nbytes, (), "", op + SCRATCH_SUFFIX, *origin), scratch=True)
 
     @classmethod
-    def of_workspace(
-        cls,
-        nbytes: int,
-        library: str,
-        where: str = "",
-        function: str = "",
-        module: str = "",
-        role: str = "",
-        by: str = "",
-    ) -> Held:
+    def of_workspace(cls, nbytes: int, library: str, *origin: Any) -> Held:
         """Returns the workspace of a library, ``cuBLAS``."""
-        op = library + WORKSPACE_SUFFIX
-        made = cls(nbytes, (), "", op, where, function, module, role, by)
+        made = cls(nbytes, (), "", library + WORKSPACE_SUFFIX, *(origin or ("",)))
         return replace(made, scratch=True, workspace=True)
 
     @property

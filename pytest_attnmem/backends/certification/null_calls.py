@@ -21,7 +21,7 @@ from ...torch_releases import Version
 from ...units import excerpt
 from ..null.program_peaks import record_history, recorded
 from ..simulated.attention.sdp_params import BACKENDS
-from ..simulated.attention.sdpa import sdp_params
+from ..simulated.attention.sdpa import Attention, sdp_params
 from ..simulated.attention.select_backend import select_backend
 from ..simulated.cudnn_plans import CudnnPlans
 from ..simulated.op_plan import (
@@ -168,12 +168,9 @@ class NullCalls:
                 torch.cuda.empty_cache()  # earlier calls may have left too little memory
         return FAILED, f"an error, {why}"
 
-    def _chosen(self, *args: Any, enable_gqa: bool) -> str:
+    def _chosen(self, *args: Any, **options: Any) -> str:
         """Returns the backend that the rules choose for attention."""
-        query, key, value, mask, dropout, causal = args
-        params = sdp_params(
-            query, key, value, mask, dropout, causal, enable_gqa, profile=self._profile
-        )
+        params = sdp_params(Attention(*args, **options), self._profile)
         return select_backend(replace(params, version=self._version)).backend or "none"
 
     def _traces(self, recipe: Recipe) -> tuple[str | None, str]:

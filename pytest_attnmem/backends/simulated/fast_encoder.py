@@ -13,7 +13,7 @@ import torch
 from torch.nn.functional import linear
 
 from .attention.sdp_params import CUDNN, EFFICIENT, FLASH
-from .attention.sdpa import scaled_dot_product_attention, sdp_params
+from .attention.sdpa import Attention, scaled_dot_product_attention, sdp_params
 from .attention.select_backend import select_backend
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def multi_head_attention(
 
 
 def _takes_fused_kernel(heads: Any, profile: DeviceProfile) -> bool:
-    given = sdp_params(heads, heads, heads, None, 0.0, False, False, profile=profile)
+    given = sdp_params(Attention(heads, heads, heads), profile)
     return select_backend(given).backend in (CUDNN, FLASH, EFFICIENT)
 
 

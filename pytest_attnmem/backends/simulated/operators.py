@@ -21,7 +21,7 @@ from ...values.repeated_note import RepeatedNote, repeated_note
 from ...values.tape import Tape
 from .deterministic import deterministic_plan, filled_through, is_deterministic
 from .known_calls import KnownCall, KnownCalls, MadeTensor, key_of
-from .op_plan import AllocationPlan, OpCall, Output, Planner
+from .op_plan import AllocationPlan, CudnnWorkspace, OpCall, Output, Planner
 from .pytorch_device.tensors import TensorMaker, nbytes_of, place, view
 from .result_layouts import laid_out, settle_target
 from .shape_rules import SHAPES
@@ -55,6 +55,14 @@ class Running(Protocol):
     inside: bool
     learn: Callable[[Sequence[Any], Any], None] | None
     """Learns of each operator that ran, in a traced run."""
+    workspace_of_cudnn: CudnnWorkspace
+    """Returns the bytes that cuDNN plans for a question, or why they are unknown."""
+    mark_unknown: Callable[[str], None]
+    """Records an operator whose scratch no rule knows."""
+    explain_unknown: Callable[[str], None]
+    """Records why the scratch of a call is unknown whose operator has a rule."""
+    refuse: Callable[[str], CannotSimulate]
+    """Records why the window's numbers are not enforced, and returns the error to raise."""
 
     def new_storage(self, nbytes: int, shape: Any, dtype: torch.dtype) -> DeviceStorage:
         """Returns a storage without a block."""
@@ -64,18 +72,6 @@ class Running(Protocol):
 
     def resize(self, func: Any, storage: DeviceStorage, nbytes: int) -> None:
         """Gives a storage a block of another size."""
-
-    def workspace_of_cudnn(self, question: str) -> int | str:
-        """Returns the bytes that cuDNN plans, or why they are unknown."""
-
-    def mark_unknown(self, op: str) -> None:
-        """Records an operator whose scratch no rule knows."""
-
-    def explain_unknown(self, why: str) -> None:
-        """Records why the scratch of a call is unknown whose operator has a rule."""
-
-    def refuse(self, why: str) -> CannotSimulate:
-        """Records why the window's numbers are not enforced, and returns the error to raise."""
 
     def read(self, tensor: torch.Tensor) -> torch.Tensor:
         """Returns the values of a tensor, on the host."""

@@ -24,6 +24,14 @@ from .scratch.strides import dense_without_overlap
 _aten = torch.ops.aten
 
 
+def _contiguous(x: Any) -> Any:
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+def _like_first(x: Any, *_: Any, **__: Any) -> Any:
+    return _contiguous(x)
+
+
 def _as_first_operand(first: Any, second: Any, *_: Any, **__: Any) -> Any:
     """Returns the result of a TensorIterator over two inputs, the first of which leads."""
     return _aten.add.Tensor(first, second)
@@ -63,10 +71,6 @@ def reduced_in_place(losses: Any, reduction: int) -> Any:
 def _log_sigmoid(x: Any) -> tuple[Any, Any]:
     """Returns the result, and the empty buffer that CUDA saves."""
     return torch.empty_like(x), x.new_empty(0)
-
-
-def _random_slopes(x: Any, *_: Any, **__: Any) -> Any:
-    return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
 def _random_slopes_backward(
@@ -121,7 +125,7 @@ LOOPS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten.smooth_l1_loss.default: _loss,
         _aten.elu_backward.default: _elu_backward,
         _aten.log_sigmoid_forward.default: _log_sigmoid,
-        _aten.rrelu_with_noise.default: _random_slopes,
+        _aten.rrelu_with_noise.default: _like_first,
         _aten.rrelu_with_noise_backward.default: _random_slopes_backward,
         **dict.fromkeys(OF_STORAGES, _scattered),
     }
@@ -135,7 +139,7 @@ def _lstm_cell(
     input_gates: torch.Tensor, _hidden: torch.Tensor, cx: torch.Tensor, *_: object
 ) -> tuple[torch.Tensor, ...]:
     """Returns the state [B, H], the cell [B, H] and the four gates [B, 4H]."""
-    return _plain(cx), _plain(cx), _plain(input_gates)
+    return _contiguous(cx), _contiguous(cx), _contiguous(input_gates)
 
 
 def _lstm_cell_backward(
@@ -143,14 +147,15 @@ def _lstm_cell_backward(
     has_bias: bool,
 ) -> tuple[torch.Tensor | None, ...]:  # fmt: skip
     """Returns the gradients of the gates [B, 4H], the cell [B, H] and the bias [4H]."""
-    return _plain(gates), _plain(cx), gates.new_empty(gates.shape[1]) if has_bias else None
+    of_bias = gates.new_empty(gates.shape[1]) if has_bias else None
+    return _contiguous(gates), _contiguous(cx), of_bias
 
 
 def _gru_cell(
     _input: torch.Tensor, _hidden: torch.Tensor, hx: torch.Tensor, *_: object
 ) -> tuple[torch.Tensor, ...]:
     """Returns the state [B, H] and the gates [B, 5H]."""
-    return _plain(hx), hx.new_empty(hx.shape[0], hx.shape[1] * 5)
+    return _contiguous(hx), hx.new_empty(hx.shape[0], hx.shape[1] * 5)
 
 
 def _gru_cell_backward(
@@ -160,11 +165,7 @@ def _gru_cell_backward(
     batch, width = gates.shape[0], gates.shape[1] // 5 * 3
     of_gates = (gates.new_empty(batch, width), gates.new_empty(batch, width))
     biases = (gates.new_empty(width) if has_bias else None for _ in of_gates)
-    return (*of_gates, _plain(grad_hy), *biases)
-
-
-def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.empty_like(tensor, memory_format=torch.contiguous_format)
+    return (*of_gates, _contiguous(grad_hy), *biases)
 
 
 #: The kernels for ``meta`` by operator.
@@ -179,10 +180,6 @@ CELLS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
 
 
 _CHANNELS_LAST: Final = MappingProxyType({4: torch.channels_last, 5: torch.channels_last_3d})
-
-
-def _contiguous(x: Any) -> Any:
-    return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
 def _like_second(grad: Any, x: Any, *_: Any, **__: Any) -> Any:
@@ -260,25 +257,14 @@ def _batch_norm_backward(
     return (of_input, *of_weights)
 
 
-def _layer_norm_backward(
-    _grad: Any,
-    x: Any,
-    _shape: Any,
-    _mean: Any,
-    _rstd: Any,
-    weight: Any,
-    bias: Any,
-    wanted: list[bool],
-) -> tuple[Any, ...]:
-    """Returns contiguous gradients (``layer_norm_backward_cuda``)."""
-    pairs = zip((x, weight, bias), wanted, strict=True)
-    return tuple(_contiguous(one) if asked and one is not None else None for one, asked in pairs)
+def _norm_backward(_grad: Any, x: Any, _shape: Any, *rest: Any) -> tuple[Any, ...]:
+    """Returns contiguous gradients of a norm of rows (``layer_norm_backward_cuda``).
 
-
-def _rms_norm_backward(
-    _grad: Any, x: Any, _shape: Any, _rstd: Any, weight: Any, wanted: list[bool]
-) -> tuple[Any, ...]:
-    pairs = zip((x, weight), wanted, strict=True)
+    The mean of layer norm, and the root mean square, come before the weight and the bias.
+    """
+    *others, wanted = rest
+    weights = others[1 - len(wanted) :]
+    pairs = zip((x, *weights), wanted, strict=True)
     return tuple(_contiguous(one) if asked and one is not None else None for one, asked in pairs)
 
 
@@ -306,8 +292,8 @@ LAYOUTS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
         _aten.convolution.default: convolution.forward,
         _aten.convolution_backward.default: convolution.backward,
         _aten.native_batch_norm_backward.default: _batch_norm_backward,
-        _aten.native_layer_norm_backward.default: _layer_norm_backward,
-        _aten._fused_rms_norm_backward.default: _rms_norm_backward,
+        _aten.native_layer_norm_backward.default: _norm_backward,
+        _aten._fused_rms_norm_backward.default: _norm_backward,
         _aten._log_softmax_backward_data.default: _log_softmax_backward,
         **{
             getattr(_aten, f"{kind}{rank}d").default: _nearest
@@ -320,7 +306,7 @@ LAYOUTS: Final[Mapping[Any, Callable[..., Any]]] = MappingProxyType(
                 _aten._sample_dirichlet.default,
                 *(_aten._standard_gamma.default, _aten._standard_gamma_grad.default),
             ),
-            lambda x, *_, **__: _contiguous(x),
+            _like_first,
         ),
         _aten.mse_loss_backward.default: _like_second,
         _aten.smooth_l1_loss_backward.default: _like_second,

@@ -16,14 +16,13 @@ from ...errors import CannotCompute, CannotSimulate, UnknownValue
 from ...measurement.protocol import Interval
 from ...profiles import DeviceProfile
 from ...torch_releases import minor_version
-from ..tracing.tensor_origin import Origins
 from .collectives import Collectives, distributed_patches, follow_distributed
 from .compiled_code import CompiledCode
 from .cuda_functions import CudaFunctions
 from .cudnn_choices import weight_patches
 from .cudnn_plans import CudnnPlans
 from .known_calls import KnownCalls
-from .op_plan import AllocationPlan, Planner
+from .op_plan import AllocationPlan, CudnnWorkspace, Planner
 from .operators import storage_methods
 from .outside_tensors import OutsideTensors
 from .patched import patched
@@ -99,12 +98,15 @@ class DeviceSimulation:
         if not (process.operators.is_shown or (running is not None and running.inside)):
             process.operators.current = self
         self.unknown, self.errors = UnknownScratch(), ProgramErrors()
+        self.mark_unknown: Callable[[str], None] = self.unknown.mark
+        self.explain_unknown: Callable[[str], None] = self.unknown.explain
+        self.refuse: Callable[[str], CannotSimulate] = self.errors.record
         self.lines = LineFinder()
         self.learn: Callable[[Sequence[Any], Any], None] | None = None
         """Learns of each operator that ran, in a traced run."""
         self._process = process
         self._cudnn = CudnnPlans(profile, version, os.environ)
-        self.workspace_of_cudnn = self._cudnn.workspace
+        self.workspace_of_cudnn: CudnnWorkspace = self._cudnn.workspace
         self._values, self.tape = process.values, process.tape
         self._drawn = self._values.default.seed, self._values.default.offset
         outside = OutsideTensors(process.maker, self.tape, self._new_older, self.errors.record)
@@ -176,18 +178,6 @@ class DeviceSimulation:
         except AllocationError as error:
             raise out_of_memory(error) from None
 
-    def mark_unknown(self, op: str) -> None:
-        """Records an operator whose scratch no rule knows."""
-        self.unknown.mark(op)
-
-    def explain_unknown(self, why: str) -> None:
-        """Records why the scratch of a call is unknown whose operator has a rule."""
-        self.unknown.explain(why)
-
-    def refuse(self, why: str) -> CannotSimulate:
-        """Records why the window's numbers are not enforced, and returns the error to raise."""
-        return self.errors.record(why)
-
     def read(self, tensor: torch.Tensor) -> torch.Tensor:
         """Returns the values of a tensor, on the host; they must not be changed.
 
@@ -252,10 +242,6 @@ class DeviceSimulation:
             **self._compiled.patches(),
             **self._process.patches(),
         }
-
-    def trace(self, origins: Origins | None) -> None:
-        """Searches for modules and roles of tensors too, or no longer."""
-        self.lines.trace(origins)
 
     def start(self) -> None:
         """Begins a window."""

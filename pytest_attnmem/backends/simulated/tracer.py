@@ -33,7 +33,7 @@ class DeviceTracer(NamesHolders):
 
     def start(self) -> None:
         """Begins an interval."""
-        self._simulation.trace(self._origins)
+        self._simulation.lines.trace(self._origins)
         self._simulation.learn = self._learn
         self._simulation.start()
         self._simulation.device.watch(self._watching)
@@ -43,7 +43,7 @@ class DeviceTracer(NamesHolders):
         interval = self._simulation.stop()
         self._simulation.device.watch(None)
         self._simulation.learn = None
-        self._simulation.trace(None)
+        self._simulation.lines.trace(None)
         return interval
 
     def allocation_of(self, storage: torch.UntypedStorage) -> int | None:

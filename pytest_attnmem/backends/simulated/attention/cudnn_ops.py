@@ -12,7 +12,9 @@ from typing import Any, Final, NamedTuple
 
 from ....torch_releases import Version
 from ..op_plan import AllocationPlan, OpCall, Output, Rule, Step, Temporary, argument
-from .layout import FLOAT, content_bytes, round_up
+from ..scratch.plan_parts import dense_bytes
+from ..scratch.reduction_launch import power_of_two
+from .layout import FLOAT, round_up
 
 HOPPER: Final = (9, 0)
 BLACKWELL: Final = (10, 0)
@@ -115,11 +117,6 @@ def _decoding_splits(call: AttentionCall) -> int:
     return parts
 
 
-def power_of_two(number: int) -> int:
-    """Returns the largest power of two that is not larger."""
-    return 1 << (number.bit_length() - 1)
-
-
 def _split_bytes(call: AttentionCall, parts: int) -> int:
     """Returns the bytes of the outputs, sums and maxima of the parts."""
     if parts == 1:
@@ -152,7 +149,7 @@ def backward(call: OpCall) -> AllocationPlan | None:
         return None
     steps: list[Step] = [Output(0), Output(1), Output(2)]
     if grad.stride(-1) != 1:
-        steps.append(Temporary("dO as rows", content_bytes(grad)))
+        steps.append(Temporary("dO as rows", dense_bytes(grad)))
     return (*steps, Temporary("workspace of cuDNN", workspace))
 
 

@@ -13,7 +13,8 @@ from typing import Any, Final, NamedTuple
 
 from ....profiles import DeviceProfile
 from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary, argument
-from .layout import FLOAT, content_bytes, divide_up, round_up, rows_contiguous
+from ..scratch.plan_parts import dense_bytes
+from .layout import FLOAT, divide_up, round_up, rows_contiguous
 
 
 class BackwardKernel(NamedTuple):
@@ -201,10 +202,10 @@ def _backward(
     grad = call.args[0]
     steps: list[Step] = []
     if not rows_contiguous(grad, heads_first=heads_first):
-        steps.append(Temporary("dO as rows", content_bytes(grad)))
+        steps.append(Temporary("dO as rows", dense_bytes(grad)))
     steps += [Output(0), Output(1), Output(2)]
     if bias is not None:
-        rows = content_bytes(bias) // bias.shape[-1]
+        rows = dense_bytes(bias) // bias.shape[-1]
         steps.append(Output(3, rows * round_up(bias.shape[-1], _MASK_STEP)))
     if sizes.Hkv != sizes.H:
         rows = sizes.B * sizes.M * sizes.H * grad.element_size()

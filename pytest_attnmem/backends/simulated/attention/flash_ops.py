@@ -14,7 +14,8 @@ from typing import Any, Final, NamedTuple
 import torch
 
 from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary, argument
-from .layout import FLOAT, content_bytes, divide_up, round_up, rows_contiguous
+from ..scratch.plan_parts import dense_bytes
+from .layout import FLOAT, divide_up, round_up, rows_contiguous
 
 _BLOCK_ROWS: Final = 128  # softmax_d and dq_accum are padded to whole blocks
 _SPLIT_ROWS: Final = 64  # queries in a block if keys are split
@@ -149,7 +150,7 @@ def _gradients(
     """
     grad, query, out = call.args[0], call.args[1], call.args[4]
     steps: list[Step] = [
-        Temporary(name, content_bytes(tensor))
+        Temporary(name, dense_bytes(tensor))
         for name, tensor in (("dO as rows", grad), ("O as rows", out))
         if not rows_contiguous(tensor, heads_first=heads_first)
     ]

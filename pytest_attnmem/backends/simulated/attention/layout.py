@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ..scratch.strides import is_contiguous
+
 FLOAT = 4  # bytes: accumulators are float32
 
 
@@ -18,28 +20,10 @@ def divide_up(size: int, step: int) -> int:
     return (size + step - 1) // step
 
 
-def contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Returns ``Tensor.is_contiguous``; strides of dimensions of size 1 do not matter."""
-    expected = 1
-    for size, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if size == 0:
-            return True
-        if size != 1:
-            if stride != expected:
-                return False
-            expected = expected * size
-    return True
-
-
 def swapped(sizes: Sequence[int]) -> tuple[int, ...]:
     """Returns sizes or strides with the middle dimensions swapped, [B, H, N, d] as [B, N, H, d]."""
     first, second, third, last = sizes
     return first, third, second, last
-
-
-def content_bytes(tensor: Any) -> int:
-    """Returns the bytes of a copy of the tensor."""
-    return int(tensor.numel()) * int(tensor.element_size())
 
 
 def rows_contiguous(tensor: Any, *, heads_first: bool) -> bool:
@@ -47,4 +31,4 @@ def rows_contiguous(tensor: Any, *, heads_first: bool) -> bool:
     shape, strides = tensor.shape, tensor.stride()
     if heads_first:
         shape, strides = swapped(shape), swapped(strides)
-    return contiguous(shape, strides)
+    return is_contiguous(shape, strides)

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import torch
 from torch import Tensor
@@ -26,17 +26,29 @@ _aten = torch.ops.aten
 _HALVES = (torch.float16, torch.bfloat16)
 
 
-def math_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None,
-    dropout_p: float,
-    is_causal: bool,
-    scale: float | None,
-    enable_gqa: bool,
-) -> Tensor:
-    """Runs attention: […, H, N, d] x […, Hkv, M, d] x […, Hkv, M, dv] -> […, H, N, dv].
+class Attention(NamedTuple):
+    """A call of ``scaled_dot_product_attention``: […, H, N, d] x […, Hkv, M, d] x […, Hkv, M, dv].
+
+    The names, their order and the defaults are PyTorch's.
+    """
+
+    query: Tensor
+    key: Tensor
+    value: Tensor
+    attn_mask: Tensor | None = None
+    dropout_p: float = 0.0
+    is_causal: bool = False
+    scale: float | None = None
+    enable_gqa: bool = False
+
+    @property
+    def inputs(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Returns query, key and value."""
+        return self[:3]
+
+
+def math_attention(call: Attention) -> Tensor:
+    """Runs attention by operators that any device has.
 
     Half precision is widened to float unless ``allow_fp16_bf16_reduction_math_sdp`` is on. The
     weights are cast back too, although the result is not used.
@@ -44,25 +56,26 @@ def math_attention(
     Raises:
         RuntimeError: both a mask and ``is_causal`` are given, or heads do not divide.
     """
-    if is_causal and attn_mask is not None:
+    scale, attn_mask = call.scale, call.attn_mask
+    if call.is_causal and attn_mask is not None:
         raise RuntimeError(
             "_scaled_dot_product_attention: "
             "Explicit attn_mask should not be set when is_causal=True"
         )
-    dtype = query.dtype
-    wide_query, wide_key, wide_value = (_widened(one) for one in (query, key, value))
-    factor = math.sqrt(abs(scale) if scale is not None else 1 / math.sqrt(query.shape[-1]))
+    dtype = call.query.dtype
+    wide_query, wide_key, wide_value = map(_widened, call.inputs)
+    factor = math.sqrt(abs(scale) if scale is not None else 1 / math.sqrt(call.query.shape[-1]))
     scaled = wide_query * (-factor if scale is not None and scale < 0 else factor)
-    if is_causal:
+    if call.is_causal:
         attn_mask = additive(_lower_triangle(scaled, wide_key), scaled.dtype)
-    heads = query.shape[-3] if enable_gqa else None
+    heads = call.query.shape[-3] if call.enable_gqa else None
     keys, values = (_repeated(one, heads) for one in (wide_key, wide_value))
     weights = scaled @ (keys.transpose(-2, -1) * factor)
     if attn_mask is not None:
         weights.add_(attn_mask)
     weights = _aten._safe_softmax(weights, -1)
-    if dropout_p > 0:
-        weights = _dropped(weights, dropout_p)
+    if call.dropout_p > 0:
+        weights = _dropped(weights, call.dropout_p)
     cast_weights = weights.to(dtype)
     out = (weights @ values).to(dtype)
     del cast_weights
@@ -111,135 +124,96 @@ _MASK_STEP = 8  # a mask's rows begin at multiples of so many elements
 
 
 def scaled_dot_product_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-    *,
+    *args: Any,
     profile: DeviceProfile,
     has_cudnn: bool = True,
     on_select: Callable[[SelectedBackend], None] | None = None,
+    **more: Any,
 ) -> Tensor:
     """Runs attention with the backend and the operators that PyTorch uses on that device.
 
     [B, H, N, d] x [B, Hkv, M, d] x [B, Hkv, M, dv] -> [B, H, N, dv]; differentiable.
-    ``on_select`` is called with the selected backend.
+    The arguments are those of :class:`Attention`. ``on_select`` is called with the selected
+    backend.
 
     Raises:
         RuntimeError: no backend that is switched on can run, or PyTorch rejects the arguments; the
             text is PyTorch's.
     """
-    given = (query, key, value, attn_mask, dropout_p, is_causal)
-    if not _acceptable(query, key, value, attn_mask) or _is_any_empty(query, key, value):
+    call = Attention(*args, **more)
+    del args, more
+    if not _acceptable(call) or not all(one.numel() for one in call.inputs):
+        # Of tensors without elements, PyTorch returns zeros before it selects a backend.
         by_no_backend: Tensor = _aten.scaled_dot_product_attention.default.decompose(
-            *given, scale=scale, enable_gqa=enable_gqa
+            *call[:6], scale=call.scale, enable_gqa=call.enable_gqa
         )
         return by_no_backend
-    if _VERSION >= BATCHES_ADDED and query.dim() == key.dim() == value.dim() == 3:
-        batched = attn_mask is not None and attn_mask.dim() == 3
+    if _VERSION >= BATCHES_ADDED and all(one.dim() == 3 for one in call.inputs):
+        given = (
+            one.unsqueeze(0) if one is not None and one.dim() == 3 else one for one in call[:4]
+        )
         return scaled_dot_product_attention(
-            query.unsqueeze(0),
-            key.unsqueeze(0),
-            value.unsqueeze(0),
-            attn_mask.unsqueeze(0) if attn_mask is not None and batched else attn_mask,
-            dropout_p,
-            is_causal,
-            scale,
-            enable_gqa,
-            profile=profile,
-            has_cudnn=has_cudnn,
-            on_select=on_select,
+            *given, *call[4:], profile=profile, has_cudnn=has_cudnn, on_select=on_select
         ).squeeze(0)
-    params = sdp_params(*given, enable_gqa, profile=profile, has_cudnn=has_cudnn)
+    params = sdp_params(call, profile, has_cudnn=has_cudnn)
     choice = select_backend(params)
     if on_select is not None:
         on_select(choice)
     if choice.backend is None:
         raise RuntimeError(choice.error)
     if choice.backend == FLASH:
-        return _flash(query, key, value, dropout_p, is_causal, scale)
-    mask = None if attn_mask is None else additive(attn_mask, query.dtype)
-    del attn_mask, given
+        return _flash(call)
+    if call.attn_mask is not None:
+        call = call._replace(attn_mask=additive(call.attn_mask, call.query.dtype))
     if choice.backend == MATH:
-        return math_attention(query, key, value, mask, dropout_p, is_causal, scale, enable_gqa)
-    if choice.backend == EFFICIENT:
-        mask = None if mask is None else _bias(mask, query, key)
-        return _first(
-            _aten._scaled_dot_product_efficient_attention(
-                query, key, value, mask, params.trains, dropout_p, is_causal, scale=scale
-            )
-        )
-    return _first(
-        _aten._scaled_dot_product_cudnn_attention(
-            query, key, value, mask, params.trains, dropout_p, is_causal, False, scale=scale
-        )
-    )
+        return math_attention(call)
+    options = (params.trains, call.dropout_p, call.is_causal)
+    if choice.backend != EFFICIENT:
+        fused = _aten._scaled_dot_product_cudnn_attention
+        return _first(fused(*call[:4], *options, False, scale=call.scale))
+    if call.attn_mask is not None:  # the call alone holds it: it is freed once it has a copy
+        call = call._replace(attn_mask=_bias(call.attn_mask, call.query, call.key))
+    fused = _aten._scaled_dot_product_efficient_attention
+    return _first(fused(*call[:4], *options, scale=call.scale))
 
 
-def sdp_params(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    attn_mask: Tensor | None,
-    dropout_p: float,
-    is_causal: bool,
-    enable_gqa: bool,
-    *,
-    profile: DeviceProfile,
-    has_cudnn: bool = True,
-) -> SdpParams:
+def sdp_params(call: Attention, profile: DeviceProfile, *, has_cudnn: bool = True) -> SdpParams:
     """Returns the facts for PyTorch's choice, with its current settings."""
+    query, key, value = map(_described, call.inputs)
     return SdpParams(
-        _described(query),
-        _described(key),
-        _described(value),
+        query,
+        key,
+        value,
         profile.compute_capability,
         _VERSION,
-        None if attn_mask is None else _described(attn_mask),
-        dropout_p,
-        is_causal,
-        enable_gqa,
+        None if call.attn_mask is None else _described(call.attn_mask),
+        call.dropout_p,
+        call.is_causal,
+        call.enable_gqa,
         _switches(),
         has_cudnn,
         os.environ.get("TORCH_CUDNN_SDPA_DEPRIORITIZED") != "1",
     )
 
 
-def _acceptable(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
+def _acceptable(call: Attention) -> bool:
     """Returns True if PyTorch accepts the inputs (``validate_sdpa_input``)."""
-    return (
-        query.dtype == key.dtype == value.dtype
-        and min(query.dim(), key.dim(), value.dim()) >= 2
-        and (mask is None or mask.dtype in (torch.bool, torch.float32, query.dtype))
+    mask, dtype = call.attn_mask, call.query.dtype
+    return all(one.dtype == dtype and one.dim() >= 2 for one in call.inputs) and (
+        mask is None or mask.dtype in (torch.bool, torch.float32, dtype)
     )
 
 
-def _is_any_empty(*tensors: Tensor) -> bool:
-    """Returns True if one has no elements: PyTorch returns zeros before it selects a backend."""
-    return any(not tensor.numel() for tensor in tensors)
-
-
-def _flash(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    dropout_p: float,
-    is_causal: bool,
-    scale: float | None,
-) -> Tensor:
+def _flash(call: Attention) -> Tensor:
     """Runs flash attention; the head dim is padded outside the operator, and so is its gradient."""
-    size = query.shape[-1]
+    size = call.query.shape[-1]
     out = _first(
         _aten._scaled_dot_product_flash_attention(
-            *(_padded(one) for one in (query, key, value)),
-            dropout_p,
-            is_causal,
+            *map(_padded, call.inputs),
+            call.dropout_p,
+            call.is_causal,
             False,
-            scale=size**-0.5 if scale is None else scale,
+            scale=size**-0.5 if call.scale is None else call.scale,
         )
     )
     return out if size % _FLASH_STEP == 0 else out[..., :size]
@@ -335,37 +309,28 @@ def _against(backend: str, params: Any, profile: DeviceProfile) -> str | None:
     inputs = params.query, params.key, params.value
     if not all(tensor.is_cuda for tensor in inputs):
         return "the inputs are not on the device"
-    mask, gqa = params.attn_mask, params.enable_gqa
-    asked = sdp_params(*inputs, mask, params.dropout, params.is_causal, gqa, profile=profile)
-    return objection(backend, asked)
+    asked = (params.attn_mask, params.dropout, params.is_causal)
+    call = Attention(*inputs, *asked, enable_gqa=params.enable_gqa)
+    return objection(backend, sdp_params(call, profile))
 
 
-def number_of_backend(
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-    profile: DeviceProfile,
-) -> int:
+def number_of_backend(*args: Any, profile: DeviceProfile, **options: Any) -> int:
     """Returns the number of the backend that PyTorch selects (``_fused_sdp_choice``).
+
+    The arguments are those of :class:`Attention`.
 
     Raises:
         RuntimeError: no backend that is switched on can run; the text is PyTorch's.
     """
-    if not query.is_cuda:
-        tensors = (None if one is None else _plain(one) for one in (query, key, value, attn_mask))
+    call = Attention(*args, **options)
+    if not call.query.is_cuda:
+        tensors = (None if one is None else _plain(one) for one in call[:4])
         with torch.DisableTorchFunction(), past_modes():
             found: int = torch.ops.aten._fused_sdp_choice.default(
-                *tensors, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+                *tensors, *call[4:6], scale=call.scale, enable_gqa=call.enable_gqa
             )
         return found
-    given = query, key, value, attn_mask, dropout_p, is_causal, enable_gqa
-    selected = select_backend(sdp_params(*given, profile=profile))
+    selected = select_backend(sdp_params(call, profile))
     if selected.backend is None:
         raise RuntimeError(selected.error)
     return BACKENDS.index(selected.backend)

@@ -14,8 +14,8 @@ from typing import Final
 import torch
 
 from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, Unplanned, argument
-from ..scratch.plan_parts import HALVES, accumulate_type, copy_bytes, temporary
-from ..scratch.reduction_launch import ReductionKernel, blocks_plan
+from ..scratch.plan_parts import copy_bytes, temporary
+from ..scratch.reduction_launch import blocks_plan, sum_kernel
 from ..scratch.tensor_iterator import reduction
 from . import array
 from .array import PLAIN, Array, common_format, copying, made
@@ -208,10 +208,7 @@ def _of_bias(call: OpCall, grad: Array) -> AllocationPlan:
         return ()
     dims, size = (0, *range(2, len(grad.shape))), grad.dtype.itemsize
     loop = reduction(grad.shape, grad.strides, size, [size], dims, False, grad.first)
-    kernel = ReductionKernel(
-        accumulate_type(grad.dtype).itemsize, into_output=grad.dtype not in HALVES
-    )
-    return (_output(call, 2), *blocks_plan(loop, kernel, call.profile))
+    return (_output(call, 2), *blocks_plan(loop, sum_kernel(grad.dtype), call.profile))
 
 
 def _output(call: OpCall, place: int) -> Output:

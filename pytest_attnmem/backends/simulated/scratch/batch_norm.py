@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 import torch
 
 from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
-from .plan_parts import accumulate_type, dense_bytes, row_stride, temporary
-from .reduction_launch import blocks_plan
+from .plan_parts import accumulate_type, dense_bytes, row_stride, temporaries, temporary
+from .reduction_launch import blocks_plan, power_of_two
 from .reduction_ops import loop_over, moments_kernel
 
 if TYPE_CHECKING:
@@ -111,11 +111,11 @@ def _gradients(call: OpCall, wanted: Sequence[bool]) -> AllocationPlan | None:
 
 def _by_rows(x: torch.Tensor, grad: torch.Tensor, inner: AllocationPlan) -> AllocationPlan:
     """Plans copies of tensors that have no view with all elements of a channel in one row."""
-    copies = {"rows": x, "rows of the gradient": grad}
-    for name, tensor in reversed(copies.items()):
-        view = row_stride(tensor.shape[2:], tensor.stride()[2:]) is not None
-        inner = temporary(name, 0 if view else dense_bytes(tensor), inner)
-    return inner
+    sizes = {
+        name: dense_bytes(t) if row_stride(t.shape[2:], t.stride()[2:]) is None else 0
+        for name, t in (("rows", x), ("rows of the gradient", grad))
+    }
+    return temporaries(sizes, inner)
 
 
 def _sums_and_gradients(
@@ -175,17 +175,12 @@ def _staging(x: torch.Tensor, nbytes: int) -> AllocationPlan:
 
 def _blocks(elements: int, channels: int) -> Sequence[int]:
     """Returns the rows and columns of blocks for so many elements of each channel."""
-    width = min(_power_of_two(channels), _TILE)
-    height = min(_power_of_two(-(-elements // _PER_THREAD)), _THREADS // width)
+    width = min(power_of_two(channels), _TILE)
+    height = min(power_of_two(-(-elements // _PER_THREAD)), _THREADS // width)
     if width * height != _THREADS:
-        width = min(_power_of_two(channels), _THREADS // height)
+        width = min(power_of_two(channels), _THREADS // height)
     rows = min(-(-elements // (height * _PER_THREAD)), _MOST_ROWS)
     return (1 if rows < _FEWEST_ROWS else rows, -(-channels // width))
-
-
-def _power_of_two(number: int) -> int:
-    """Returns the largest power of two up to a number."""
-    return 1 << (number.bit_length() - 1)
 
 
 def _by_cudnn(call: OpCall) -> AllocationPlan | None:

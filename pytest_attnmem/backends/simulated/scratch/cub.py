@@ -8,11 +8,14 @@ compute capability that the kernel was compiled for, ``DeviceProfile.kernels``: 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Final
 
 from ....profiles import DeviceProfile
+
+#: The compute capability that a device's kernels were compiled for; None for a device without any.
+_Kernels = tuple[int, int] | None
 
 _ALIGNMENT: Final = 256
 _PADDING: Final = 32  # extra tile states before the first tile
@@ -49,13 +52,34 @@ _SUM_WAVES: Final = 5
 _BY_KEY_TILES: Final = MappingProxyType({4: (704, 2816, 7168), 8: (320, 1344, 4928)})
 
 #: Elements that a block selects from, by compute capability of the kernel.
-_SELECT_TILES: Final = MappingProxyType(
+_SELECT_TILES: Final[Mapping[_Kernels, int]] = MappingProxyType(
     {(7, 5): 640, (8, 0): 2304, (8, 6): 640, (9, 0): 4224, (10, 0): 3520, (12, 0): 3520}
 )
+
+#: Elements of a tile of a selection of different elements, by kernel and by their bytes.
+_UNIQUE_TILES: Final[Mapping[tuple[_Kernels, int], int]] = MappingProxyType(
+    {
+        **{((7, 5), 4): 1280, ((7, 5), 8): 640, ((8, 0), 4): 4608, ((8, 0), 8): 1920},
+        **{((8, 6), 4): 1280, ((8, 6), 8): 640, ((9, 0), 4): 6528, ((9, 0), 8): 4224},
+        **{((10, 0), 4): 5760, ((10, 0), 8): 4224, ((12, 0), 4): 5760, ((12, 0), 8): 4224},
+    }
+)
+
+#: Elements of a tile of a scan of int32 numbers to int64 places.
+_NUMBER_TILES: Final[Mapping[_Kernels, int]] = MappingProxyType(
+    {(8, 0): 7680, (9, 0): 6144, (10, 0): 6144, (12, 0): 6144}
+)
+_SMALLEST_NUMBER_TILE: Final = 3840
+_RUN_TILE: Final = 768
 
 
 def _storage(*arrays: int) -> int:
     return sum(_rounded(nbytes) for nbytes in arrays) + _ALIGNMENT - 1
+
+
+def _states(count: int, tile: int) -> int:
+    """Returns the number of states of the tiles of so many elements."""
+    return _PADDING - (-count // tile)
 
 
 def _rounded(nbytes: int) -> int:
@@ -71,7 +95,7 @@ def scan_storages(count: int, itemsize: int, *, whole: bool) -> Iterator[int]:
         whole: True if status and value of a tile fit one word (all dtypes except halves).
     """
     for start in range(0, count, _LONGEST):
-        states = _PADDING - (-min(count - start, _LONGEST) // _SCAN_TILES[itemsize])
+        states = _states(min(count - start, _LONGEST), _SCAN_TILES[itemsize])
         if whole:
             yield _storage(states * 2 * itemsize + _ALIGNMENT - 1)
         else:
@@ -133,7 +157,7 @@ def unique_storage(count: int, itemsize: int, profile: DeviceProfile) -> int | N
         return None
     column = 2 if profile.kernels >= (9, 0) else int(profile.kernels == (8, 0))
     tile = _BY_KEY_TILES[itemsize][column]
-    return _storage((_PADDING - (-count // tile)) * 16 + _ALIGNMENT - 1)
+    return _storage(_states(count, tile) * 16 + _ALIGNMENT - 1)
 
 
 def sum_storage(count: int, profile: DeviceProfile) -> int:
@@ -154,7 +178,28 @@ def select_storage(count: int, profile: DeviceProfile) -> int | None:
 
     Returns None for a device without kernels, and for kernels whose tile is not known.
     """
-    tile = _SELECT_TILES.get(profile.kernels) if profile.kernels is not None else None
-    if tile is None:
-        return None
-    return _storage((_PADDING - (-count // tile)) * 8 + _ALIGNMENT - 1)
+    return _of_words(count, _SELECT_TILES.get(profile.kernels))
+
+
+def unique_elements_storage(count: int, itemsize: int, profile: DeviceProfile) -> int | None:
+    """Returns the storage bytes of a selection of elements that differ from the one before.
+
+    Returns None for elements or kernels whose tile is not known, and for a device without kernels.
+    """
+    return _of_words(count, _UNIQUE_TILES.get((profile.kernels, itemsize)))
+
+
+def _of_words(count: int, tile: int | None) -> int | None:
+    """Returns the storage of a selection, whose tiles have a word each; None without a tile."""
+    return None if tile is None else _storage(_states(count, tile) * 8 + _ALIGNMENT - 1)
+
+
+def number_scan_storage(count: int, profile: DeviceProfile) -> int:
+    """Returns the storage bytes of a scan that numbers groups of elements."""
+    tile = _NUMBER_TILES.get(profile.kernels, _SMALLEST_NUMBER_TILE)
+    return _storage(_states(count, tile) * 16)
+
+
+def run_lengths_storage(count: int) -> int:
+    """Returns the storage bytes of a run-length encoding."""
+    return _storage(_states(count, _RUN_TILE) * 16)

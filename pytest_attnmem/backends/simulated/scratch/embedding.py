@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary, argument
 from .cub import radix_sort_storage, scan_storages, unique_storage
-from .plan_parts import HALVES, allocate_outputs, copy_bytes, dense_bytes, row_stride, temporary
+from .plan_parts import HALVES, allocate_outputs, contiguous, dense_bytes, row_stride, temporary
 
 if TYPE_CHECKING:
     import torch
@@ -40,11 +40,7 @@ def _backward(call: OpCall) -> AllocationPlan | None:
         added = _sorted(call, grad, indices, weights)
     if added is None:
         return None
-    return temporary(
-        "contiguous indices",
-        copy_bytes(indices),
-        temporary("contiguous gradient", copy_bytes(grad), added),
-    )
+    return contiguous({"indices": indices, "gradient": grad}, added)
 
 
 def _sorted(
@@ -129,7 +125,7 @@ def _bag_backward(call: OpCall) -> AllocationPlan | None:
     added = allocate_outputs(call) if mode_max else _sorted(call, grad, indices, weights)
     if added is None:
         return None
-    return temporary("contiguous gradient", copy_bytes(grad), added)
+    return contiguous({"gradient": grad}, added)
 
 
 RULES: Final = MappingProxyType[str, Rule](

@@ -13,6 +13,7 @@ import torch
 from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
 from .plan_parts import (
     allocate_outputs,
+    contiguous,
     dense_bytes,
     format_copy_bytes,
     suggested_format,
@@ -62,10 +63,7 @@ def _copying(kernel: _Steps) -> Rule:
 
 
 def _contiguous_results(call: OpCall, inner: AllocationPlan) -> AllocationPlan:
-    for index, output in reversed(list(enumerate(call.outputs))):
-        nbytes = 0 if output.is_contiguous() else dense_bytes(output)
-        inner = temporary(f"contiguous result {index}", nbytes, inner)
-    return inner
+    return contiguous({f"result {at}": output for at, output in enumerate(call.outputs)}, inner)
 
 
 def _by_format(call: OpCall) -> AllocationPlan | None:

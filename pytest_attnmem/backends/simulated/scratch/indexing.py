@@ -12,7 +12,7 @@ import torch
 from ..op_plan import AllocationPlan, Free, OpCall, Rule, Step, Temporary, argument
 from .cub import radix_sort_storage, scan_storages
 from .nonzero import PLACES, places_of_mask
-from .plan_parts import allocate_outputs, copy_bytes, dense_bytes, temporary
+from .plan_parts import allocate_outputs, copy_bytes, dense_bytes, temporaries, temporary
 from .reduction_ops import extrema_of_all
 from .strides import contiguous_strides, dense_without_overlap
 
@@ -149,11 +149,11 @@ def _only_mask(call: OpCall) -> tuple[Any, int] | None:
 
 def _with_copies(indices: Sequence[IndexTensor], inner: AllocationPlan) -> AllocationPlan:
     """Returns a plan with the casts or copies of the indices; a copy replaces a cast."""
-    copies = _copies(indices)
-    for number, nbytes in reversed(list(enumerate(copies))):
-        cast = indices[number].nbytes * indices[number].cast
-        inner = temporary(f"index {number}", nbytes or cast, inner)
-    return inner
+    sizes = [
+        copy or index.nbytes * index.cast
+        for copy, index in zip(_copies(indices), indices, strict=True)
+    ]
+    return temporaries({f"index {at}": nbytes for at, nbytes in enumerate(sizes)}, inner)
 
 
 def _is_sorted(call: OpCall) -> bool:

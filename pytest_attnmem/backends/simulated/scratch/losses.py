@@ -9,15 +9,8 @@ from typing import Final
 import torch
 
 from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
-from .plan_parts import (
-    HALVES,
-    accumulate_type,
-    allocate_outputs,
-    copy_bytes,
-    dense_bytes,
-    temporary,
-)
-from .reduction_launch import ReductionKernel, blocks_plan
+from .plan_parts import allocate_outputs, contiguous, dense_bytes, temporary
+from .reduction_launch import blocks_plan, sum_kernel
 from .tensor_iterator import reduction
 
 _INDEX: Final = 8
@@ -50,19 +43,15 @@ _NO_REDUCTION: Final = 0
 def _nll_loss(call: OpCall) -> AllocationPlan:
     """Plans the losses of rows, or their sum by one block, with contiguous inputs."""
     x, target, weight = call.args[:3]
-    return (
-        *allocate_outputs(call),
-        *_contiguous(("input", x), ("target", target), ("weight", weight)),
-    )
+    copies = contiguous({"input": x, "target": target, "weight": weight})
+    return (*allocate_outputs(call), *copies)
 
 
 def _nll_loss_backward(call: OpCall) -> AllocationPlan:
     grad, x, target, weight, kind = call.args[:5]
     rows = grad if kind == _NO_REDUCTION else None
-    return (
-        *allocate_outputs(call),
-        *_contiguous(("target", target), ("input", x), ("gradient", rows), ("weight", weight)),
-    )
+    copies = contiguous({"target": target, "input": x, "gradient": rows, "weight": weight})
+    return (*allocate_outputs(call), *copies)
 
 
 def _nll_loss_2d(call: OpCall) -> AllocationPlan | None:
@@ -70,7 +59,7 @@ def _nll_loss_2d(call: OpCall) -> AllocationPlan | None:
     x, target, weight, kind = call.args[:4]
     if not x.numel() or (weight is not None and not weight.is_contiguous()):
         return None
-    copies = () if kind == _NO_REDUCTION else _contiguous(("input", x), ("target", target))
+    copies = () if kind == _NO_REDUCTION else contiguous({"input": x, "target": target})
     return (*allocate_outputs(call, 1, 0), *copies)
 
 
@@ -78,17 +67,8 @@ def _nll_loss_2d_backward(call: OpCall) -> AllocationPlan | None:
     _grad, x, target, weight, kind = call.args[:5]
     if not x.numel() or (weight is not None and not weight.is_contiguous()):
         return None
-    copies = () if kind == _NO_REDUCTION else _contiguous(("target", target))
+    copies = () if kind == _NO_REDUCTION else contiguous({"target": target})
     return (*allocate_outputs(call), *copies)
-
-
-def _contiguous(*given: tuple[str, torch.Tensor | None]) -> AllocationPlan:
-    """Plans copies of the tensors that are not contiguous; all copies are alive together."""
-    steps: AllocationPlan = ()
-    for name, tensor in reversed(given):
-        nbytes = 0 if tensor is None else copy_bytes(tensor)
-        steps = temporary(f"contiguous {name}", nbytes, steps)
-    return steps
 
 
 def _elementwise_loss(call: OpCall) -> AllocationPlan | None:
@@ -105,22 +85,17 @@ def _elementwise_loss(call: OpCall) -> AllocationPlan | None:
     if not x.numel() or not target.numel():
         return None
     # The differences are dense in every layout, so their sum is that of a row.
-    count, size = prod(torch.broadcast_shapes(x.shape, target.shape)), dtype.itemsize
-    kernel = ReductionKernel(accumulate_type(dtype).itemsize, into_output=dtype not in HALVES)
-    loop = reduction((count,), (1,), size, [size], (0,), False)
-    steps = blocks_plan(loop, kernel, call.profile)
-    result = Output(0) if "huber" in call.op else Output(0, count * size)
+    count = prod(torch.broadcast_shapes(x.shape, target.shape))
+    nbytes, steps = count * dtype.itemsize, _sum_of_row(call, count, dtype)
     if "huber" in call.op:
-        return temporary("differences", count * size, (result,), steps)
-    return (result, *temporary("differences", count * size, steps))
+        return temporary("differences", nbytes, (Output(0),), steps)
+    return (Output(0, nbytes), *temporary("differences", nbytes, steps))
 
 
-def _sum_of_all(call: OpCall, x: torch.Tensor) -> AllocationPlan:
-    """Plans the sum of a dense tensor with the elements of ``x``."""
-    size = x.dtype.itemsize
-    kernel = ReductionKernel(accumulate_type(x.dtype).itemsize, into_output=x.dtype not in HALVES)
-    loop = reduction((x.numel(),), (1,), size, [size], (0,), False)
-    return blocks_plan(loop, kernel, call.profile)
+def _sum_of_row(call: OpCall, count: int, dtype: torch.dtype) -> AllocationPlan:
+    """Plans the sum of so many elements, side by side."""
+    loop = reduction((count,), (1,), dtype.itemsize, [dtype.itemsize], (0,), False)
+    return blocks_plan(loop, sum_kernel(dtype), call.profile)
 
 
 def _reduced_in_place(call: OpCall) -> AllocationPlan | None:
@@ -130,7 +105,7 @@ def _reduced_in_place(call: OpCall) -> AllocationPlan | None:
         return None
     if argument(call, "reduction") == _NO_REDUCTION:
         return allocate_outputs(call)
-    reduced = temporary("mean or sum", x.dtype.itemsize, _sum_of_all(call, x))
+    reduced = temporary("mean or sum", x.dtype.itemsize, _sum_of_row(call, x.numel(), x.dtype))
     return (Output(0, dense_bytes(x)), *reduced)
 
 

@@ -5,7 +5,6 @@ Source: aten/src/ATen/native/cuda/Blas.cpp and cuBlasCommonArgs.h.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -62,12 +61,14 @@ def _matrix_copy(matrix: torch.Tensor) -> int:
 
     Source: ``prepare_matrix_for_cublas``.
     """
-    shape, strides = tuple(matrix.shape), tuple(matrix.stride())
-    if dense_without_overlap(shape, strides):
-        return 0
-    rows_first = strides[0] == 1 and strides[1] >= max(1, shape[0])
-    columns_first = strides[1] == 1 and strides[0] >= max(1, shape[1])
-    return 0 if rows_first or columns_first else dense_bytes(matrix)
+    dense = dense_without_overlap(matrix.shape, matrix.stride())
+    return 0 if dense or _is_readable(matrix) else dense_bytes(matrix)
+
+
+def _is_readable(matrix: torch.Tensor) -> bool:
+    """Returns True if rows or columns have no gaps inside, and do not overlap."""
+    (rows, columns), (down, right) = matrix.shape, matrix.stride()
+    return (down == 1 and right >= max(1, rows)) or (right == 1 and down >= max(1, columns))
 
 
 def _product(
@@ -84,42 +85,35 @@ def _product(
     if not result.is_contiguous() and row_major:
         row_major = not (result.stride(0) == 1 and result.stride(1) >= max(1, result.shape[0]))
     operands = (right, left) if row_major else (left, right)
-    copies = (
-        Temporary("result", _matrix_copy(result)),
-        *(
-            Temporary(name, _matrix_copy(matrix))
-            for name, matrix in zip(("first operand", "second operand"), operands, strict=True)
-        ),
-    )
-    return (
-        *allocate_outputs(call),
-        *(copy for copy in copies if copy.nbytes),
-        workspace,
-        Free("result"),
-    )
+    copies = _copies(*map(_matrix_copy, (result, *operands)))
+    return (*allocate_outputs(call), *copies, workspace, Free("result"))
+
+
+def _copies(result: int, first: int, second: int) -> AllocationPlan:
+    """Plans the copies of so many bytes, which stay until the end."""
+    sizes = {"result": result, "first operand": first, "second operand": second}
+    return tuple(Temporary(name, nbytes) for name, nbytes in sizes.items() if nbytes)
 
 
 def _mm(call: OpCall) -> AllocationPlan:
-    left, right = call.args[:2]
-    return _product(call, _result(call), left, right)
+    return _product(call, _result(call), *call.args[:2])
 
 
 def _addmm(call: OpCall) -> AllocationPlan:
-    bias, left, right = call.args[:3]
-    result = _result(call)
-    adds_bias = _adds_vector(call, bias, result) or _adds_matrix(call, bias, result)
-    fused = adds_bias and left.shape[1] > 1 and right.shape[1] > 1
-    return _product(call, result, left, right, CUBLASLT if fused else CUBLAS)
+    bias, result = call.args[0], _result(call)
+    return _with_bias(call, _adds_vector(call, bias, result) or _adds_matrix(call, bias, result))
 
 
 def _addmm_activation(call: OpCall) -> AllocationPlan:
-    bias, left, right = call.args[:3]
-    result = _result(call)
-    adds_bias = call.kwargs.get("beta", 1) == 1 and (
-        bias.dim() == 2 or _adds_vector(call, bias, result)
-    )
-    fused = adds_bias and left.shape[1] > 1 and right.shape[1] > 1
-    return _product(call, result, left, right, CUBLASLT if fused else CUBLAS)
+    bias, one = call.args[0], call.kwargs.get("beta", 1) == 1
+    return _with_bias(call, one and (bias.dim() == 2 or _adds_vector(call, bias, _result(call))))
+
+
+def _with_bias(call: OpCall, fused: bool) -> AllocationPlan:
+    """Plans a product to which cuBLASLt, if ``fused``, adds the bias itself."""
+    left, right = call.args[1:3]
+    fused = fused and left.shape[1] > 1 and right.shape[1] > 1
+    return _product(call, _result(call), left, right, CUBLASLT if fused else CUBLAS)
 
 
 def _adds_vector(call: OpCall, bias: torch.Tensor, result: torch.Tensor) -> bool:
@@ -179,12 +173,8 @@ def _batches(call: OpCall, left: torch.Tensor, right: torch.Tensor) -> Allocatio
     m, n = (shape[2], shape[1]) if row_major else (shape[1], shape[2])
     first, second = (right, left) if row_major else (left, right)
     k = first.shape[leading]
-    copies = (
-        Temporary("result", copy),
-        Temporary("first operand", _batch_copy(first, row_major, m, k)),
-        Temporary("second operand", _batch_copy(second, row_major, k, n)),
-    )
-    return (*allocate_outputs(call), *(copy for copy in copies if copy.nbytes), CUBLAS)
+    operands = _batch_copy(first, row_major, m, k), _batch_copy(second, row_major, k, n)
+    return (*allocate_outputs(call), *_copies(copy, *operands), CUBLAS)
 
 
 def _bmm(call: OpCall) -> AllocationPlan:
@@ -197,8 +187,7 @@ def _bmm(call: OpCall) -> AllocationPlan:
 
 
 def _baddbmm(call: OpCall) -> AllocationPlan:
-    left, right = call.args[1:3]
-    return _batches(call, left, right)
+    return _batches(call, *call.args[1:3])
 
 
 def _vector_product(call: OpCall, matrix: torch.Tensor, vector: torch.Tensor) -> AllocationPlan:
@@ -206,31 +195,18 @@ def _vector_product(call: OpCall, matrix: torch.Tensor, vector: torch.Tensor) ->
     result = _result(call)
     if result.numel() == 0 or matrix.numel() == 0:
         return allocate_outputs(call)
-    repeated = dense_bytes(vector) if vector.stride(0) == 0 else 0
-    copies = (
-        Temporary("vector", repeated),
-        Temporary("matrix", _gemv_copy(matrix.shape, matrix.stride(), dense_bytes(matrix))),
-    )
+    of_matrix = 0 if _is_readable(matrix) else dense_bytes(matrix)
+    of_vector = dense_bytes(vector) if vector.stride(0) == 0 else 0
+    copies = (Temporary("vector", of_vector), Temporary("matrix", of_matrix))
     return (*allocate_outputs(call), *(copy for copy in copies if copy.nbytes), CUBLAS)
 
 
-def _gemv_copy(shape: Sequence[int], strides: Sequence[int], nbytes: int) -> int:
-    rows, columns = shape
-    if strides[0] == 1 and strides[1] >= max(1, rows):
-        return 0
-    if strides[1] == 1 and strides[0] >= max(1, columns):
-        return 0
-    return nbytes
-
-
 def _mv(call: OpCall) -> AllocationPlan:
-    matrix, vector = call.args[:2]
-    return _vector_product(call, matrix, vector)
+    return _vector_product(call, *call.args[:2])
 
 
 def _addmv(call: OpCall) -> AllocationPlan:
-    matrix, vector = call.args[1:3]
-    return _vector_product(call, matrix, vector)
+    return _vector_product(call, *call.args[1:3])
 
 
 def _dot(call: OpCall) -> AllocationPlan:

@@ -7,8 +7,16 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary
-from .plan_parts import HALVES, accumulate_type, allocate_outputs, copy_bytes, temporary
-from .reduction_launch import ReductionKernel, blocks_plan
+from .plan_parts import (
+    HALVES,
+    accumulate_type,
+    allocate_outputs,
+    contiguous,
+    copy_bytes,
+    temporaries,
+    temporary,
+)
+from .reduction_launch import blocks_plan, sum_kernel
 from .tensor_iterator import reduction
 
 if TYPE_CHECKING:
@@ -37,10 +45,8 @@ def _group_forward(call: OpCall) -> AllocationPlan | None:
             return None
         per_channel = per_channel or elements == 1
     scale = batch * channels * nbytes if per_channel else 0
-    plan = temporary("scale", scale, temporary("shift", scale))
-    for name in ("rstd of groups", "mean of groups"):
-        plan = temporary(name, moments, plan)
-    return (*allocate_outputs(call), *plan)
+    sizes = {"mean of groups": moments, "rstd of groups": moments, "scale": scale, "shift": scale}
+    return (*allocate_outputs(call), *temporaries(sizes))
 
 
 def _group_backward(call: OpCall) -> AllocationPlan | None:
@@ -55,7 +61,7 @@ def _group_backward(call: OpCall) -> AllocationPlan | None:
     of_channels, of_groups = batch * channels * size, batch * groups * size
     if elements == 1 and call.version >= _ONE_KERNEL and not by_format:
         sums = of_groups if wanted[0] else 0
-        return (*allocate_outputs(call), *temporary("c2", sums, temporary("c3", sums)))
+        return (*allocate_outputs(call), *temporaries({"c2": sums, "c3": sums}))
     inner: AllocationPlan = ()
     if wanted[0]:
         by_channel = elements != 1 and weight is not None
@@ -66,8 +72,7 @@ def _group_backward(call: OpCall) -> AllocationPlan | None:
             *(Free("c3"), Free("c2")),
             *((Free("c1"),) if by_channel else ()),
         )
-    sums = temporary("ds", of_channels, temporary("db", of_channels, inner))
-    return (*allocate_outputs(call), *sums)
+    return (*allocate_outputs(call), *temporaries({"ds": of_channels, "db": of_channels}, inner))
 
 
 def _is_plain(x: torch.Tensor, weight: torch.Tensor | None) -> bool:
@@ -87,40 +92,23 @@ _BLOCKS: Final = 32 * 1024  # the most blocks of a grid
 def _forward(call: OpCall) -> AllocationPlan:
     """Plans contiguous input, weight and bias, then the results, with wider statistics."""
     x, shape, weight, bias = call.args[:4]
-    rows = _rows(x, shape)
-    return temporary(
-        "contiguous input",
-        copy_bytes(x),
-        temporary(
-            "contiguous weight",
-            _copy(weight),
-            temporary("contiguous bias", _copy(bias), _results(call, x, rows)),
-        ),
-    )
+    return contiguous({"input": x, "weight": weight, "bias": bias}, _results(call, x, shape))
 
 
-def _results(call: OpCall, x: torch.Tensor, rows: int) -> AllocationPlan:
-    statistics = rows * accumulate_type(x.dtype).itemsize
-    return (
-        Output(0),
-        *(Output(index, statistics) for index in range(1, len(call.outputs))),
-    )
+def _results(call: OpCall, x: torch.Tensor, shape: Any) -> AllocationPlan:
+    statistics = _rows(x, shape) * accumulate_type(x.dtype).itemsize
+    return (Output(0), *(Output(index, statistics) for index in range(1, len(call.outputs))))
 
 
 def _rms_forward(call: OpCall) -> AllocationPlan:
     x, shape, weight = call.args[:3]
-    rows = _rows(x, shape)
-    return temporary(
-        "contiguous input",
-        copy_bytes(x),
-        temporary("contiguous weight", _copy(weight), _results(call, x, rows)),
-    )
+    return contiguous({"input": x, "weight": weight}, _results(call, x, shape))
 
 
 def _backward(call: OpCall) -> AllocationPlan | None:
     """Plans the requested gradients of input, weight and bias."""
     grad, x, shape, _mean, _rstd, weight, bias, output_mask = call.args
-    return _gradients(call, grad, x, shape, (bias, weight), output_mask)
+    return _gradients(call, grad, x, shape, (weight, bias), output_mask)
 
 
 def _rms_backward(call: OpCall) -> AllocationPlan | None:
@@ -146,9 +134,8 @@ def _gradients(
         if not output_mask[1]:  # then the kernel makes no gradient of the bias either
             return None
         work = (*first, *_two_steps(call, x, rows, columns, rest, copied))
-    for index, weight in enumerate(weights):
-        work = temporary(f"contiguous weight {index}", _copy(weight), work)
-    return temporary("contiguous input", copy_bytes(x), work)
+    named = {f"weight {index}": weight for index, weight in enumerate(weights)}
+    return contiguous({"input": x, **named}, work)
 
 
 def _two_steps(
@@ -160,7 +147,7 @@ def _two_steps(
     """
     size = x.dtype.itemsize
     blocks = min(-(-rows // _ROWS), max(_BLOCKS // -(-columns // _WARP), 1))
-    kernel = ReductionKernel(accumulate_type(x.dtype).itemsize, into_output=x.dtype not in HALVES)
+    kernel = sum_kernel(x.dtype)
     loop = reduction((blocks, columns), (columns, 1), size, [size], (0,), False)
     names = tuple(f"gradient {index}" for index in range(len(rest)))
     steps: list[Step] = [Temporary(name, columns * size) for name in names]
@@ -174,10 +161,6 @@ def _two_steps(
 
 def _rows(x: torch.Tensor, shape: Any) -> int:
     return prod(x.shape[: x.dim() - len(shape)])
-
-
-def _copy(tensor: torch.Tensor | None) -> int:
-    return 0 if tensor is None else copy_bytes(tensor)
 
 
 RULES: Final = MappingProxyType[str, Rule](

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 
@@ -107,3 +107,17 @@ def temporary(name: str, nbytes: int, *inner: AllocationPlan) -> AllocationPlan:
     """Returns the inner plans with a temporary that is alive around them."""
     steps = tuple(step for plan in inner for step in plan)
     return (Temporary(name, nbytes), *steps, Free(name)) if nbytes else steps
+
+
+def temporaries(sizes: Mapping[str, int], *inner: AllocationPlan) -> AllocationPlan:
+    """Returns the inner plans with temporaries around them, the first one outermost."""
+    steps = tuple(step for plan in inner for step in plan)
+    for name, nbytes in reversed([*sizes.items()]):
+        steps = temporary(name, nbytes, steps)
+    return steps
+
+
+def contiguous(given: Mapping[str, torch.Tensor | None], *inner: AllocationPlan) -> AllocationPlan:
+    """Returns the inner plans with copies around them of the tensors that are not contiguous."""
+    sizes = {f"contiguous {name}": copy_bytes(x) for name, x in given.items() if x is not None}
+    return temporaries(sizes, *inner)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import torch
 
 from ..op_plan import AllocationPlan, OpCall, Rule, overload
-from .plan_parts import allocate_outputs, dense_bytes, temporary
+from .plan_parts import allocate_outputs, dense_bytes, temporaries, temporary
 
 #: Tagged pointwise, but with several kernels, or with a read by the host.
 COMPOSITE: Final = frozenset(
@@ -101,12 +101,11 @@ def _where(call: OpCall) -> AllocationPlan:
     device = call.outputs[0].device
     moved = 0 if condition.device == device else condition.nbytes
     dtype = torch.result_type(first, second)
-    kept = [x.device == device and x.dtype == dtype for x in (first, second)]
-    casts = [
-        0 if same else dense_bytes(x, dtype) for same, x in zip(kept, (first, second), strict=True)
-    ]
-    made = temporary("condition", moved, allocate_outputs(call))
-    return temporary("first choice", casts[0], temporary("second choice", casts[1], made))
+    casts = {
+        name: 0 if x.device == device and x.dtype == dtype else dense_bytes(x, dtype)
+        for name, x in (("first choice", first), ("second choice", second))
+    }
+    return temporaries({**casts, "condition": moved}, allocate_outputs(call))
 
 
 def _clamp(call: OpCall) -> AllocationPlan:

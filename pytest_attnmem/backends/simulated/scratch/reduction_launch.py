@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ....profiles import DeviceProfile
 from ..op_plan import AllocationPlan
-from .plan_parts import temporary
+from .plan_parts import HALVES, accumulate_type, temporary
 from .tensor_iterator import Reduction
+
+if TYPE_CHECKING:
+    import torch
 
 _WARP: Final = 32
 _THREADS: Final = 512  # 256 for complex double
@@ -23,6 +26,11 @@ class ReductionKernel:
     unroll: int = 4  # vt0, and the width of vector loads
     threads: int = _THREADS
     into_output: bool = True  # True if partial results may be stored in the output
+
+
+def sum_kernel(dtype: torch.dtype) -> ReductionKernel:
+    """Returns the kernel that sums elements of a dtype; the partial sums of halves are wider."""
+    return ReductionKernel(accumulate_type(dtype).itemsize, into_output=dtype not in HALVES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +112,13 @@ def _output_vector(loop: Reduction) -> int:
 
 def _block(width: int, height: int, threads: int) -> tuple[int, int]:
     """Returns the width and height of a block, in threads (``set_block_dimension``)."""
-    wide, high = (_power_of_2(size) if size < threads else threads for size in (width, height))
+    wide, high = (power_of_two(size) if size < threads else threads for size in (width, height))
     block_y = min(high, threads // min(wide, _WARP))
     return min(wide, threads // block_y), block_y
 
 
-def _power_of_2(size: int) -> int:
-    """Returns the largest power of 2 up to ``size``, and at least 1."""
+def power_of_two(size: int) -> int:
+    """Returns the largest power of two up to ``size``, and at least 1."""
     return 1 << max(size.bit_length() - 1, 0)
 
 

@@ -8,14 +8,14 @@ from typing import Final
 import torch
 
 from ..op_plan import AllocationPlan, OpCall, Rule, argument
-from .plan_parts import allocate_outputs, copy_bytes, dense_bytes, temporary
+from .plan_parts import allocate_outputs, contiguous, dense_bytes, temporaries, temporary
 from .strides import Operand, is_contiguous, result_strides
 
 
 def _forward(call: OpCall) -> AllocationPlan:
     """Plans the result, with a contiguous copy of the input."""
     x: torch.Tensor = call.args[0]
-    return (*allocate_outputs(call), *temporary("contiguous input", copy_bytes(x)))
+    return (*allocate_outputs(call), *contiguous({"input": x}))
 
 
 def _forward_into(call: OpCall) -> AllocationPlan | None:
@@ -23,7 +23,7 @@ def _forward_into(call: OpCall) -> AllocationPlan | None:
     x, out = call.args[0], argument(call, "out")
     if not out.is_contiguous() or out.shape != x.shape:
         return None
-    return temporary("contiguous input", copy_bytes(x))
+    return contiguous({"input": x})
 
 
 def _cast_into(call: OpCall) -> AllocationPlan | None:
@@ -39,14 +39,7 @@ def _cast_into(call: OpCall) -> AllocationPlan | None:
 def _log_backward(call: OpCall) -> AllocationPlan:
     """Plans the gradient, with contiguous copies of the incoming gradient and the output."""
     grad, output = call.args[:2]
-    return (
-        *allocate_outputs(call),
-        *temporary(
-            "contiguous gradient",
-            copy_bytes(grad),
-            temporary("contiguous output", copy_bytes(output)),
-        ),
-    )
+    return (*allocate_outputs(call), *contiguous({"gradient": grad, "output": output}))
 
 
 def _backward(call: OpCall) -> AllocationPlan:
@@ -56,9 +49,8 @@ def _backward(call: OpCall) -> AllocationPlan:
     operands = [Operand(tensor.shape, tensor.stride()) for tensor in (grad, output)]
     strides = result_strides(output.shape, operands)
     plain = is_contiguous(output.shape, strides)
-    copies = temporary("contiguous output", copy_bytes(output))
-    product_copy = temporary("contiguous product", 0 if plain else product, copies)
-    return (*allocate_outputs(call), *temporary("grad*output", product, product_copy))
+    sizes = {"grad*output": product, "contiguous product": 0 if plain else product}
+    return (*allocate_outputs(call), *temporaries(sizes, contiguous({"output": output})))
 
 
 RULES: Final = MappingProxyType[str, Rule](

@@ -6,29 +6,22 @@ from types import MappingProxyType
 from typing import Final
 
 import torch
-from torch import Tensor
 
 from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary, argument
 from .cub import radix_sort_storage, segmented_sort_storage
-from .plan_parts import allocate_outputs, copy_bytes, dense_bytes, temporary, wrap_dim
+from .plan_parts import allocate_outputs, copy_bytes, dense_bytes, temporaries, temporary, wrap_dim
 from .strides import dense_without_overlap
 
 
-def _sorted_first(call: OpCall) -> AllocationPlan | None:
-    """Plans ``searchsorted``."""
-    return _search(call, call.args[1], call.args[0], argument(call, "sorter"))
-
-
-def _sorted_last(call: OpCall) -> AllocationPlan | None:
-    """Plans ``bucketize``."""
-    return _search(call, call.args[0], call.args[1], None)
-
-
-def _search(call: OpCall, values: Tensor, rows: Tensor, sorter: object) -> AllocationPlan | None:
+def _search(call: OpCall) -> AllocationPlan | None:
     """Plans contiguous copies, and then copies in the common dtype.
 
-    ``sorter`` checks are operators of their own, and its copy is not known.
+    ``searchsorted`` takes the rows first, and ``bucketize`` last. The checks of a ``sorter`` are
+    operators of their own, and its copy is not known.
     """
+    first, second = call.args[:2]
+    values, rows = (first, second) if "bucketize" in call.op else (second, first)
+    sorter = argument(call, "sorter")
     if isinstance(sorter, torch.Tensor) or values.device != rows.device or not values.numel():
         return None if values.numel() else allocate_outputs(call)
     dtype = torch.result_type(rows, values)
@@ -83,9 +76,8 @@ def _sort(call: OpCall) -> AllocationPlan | None:
     if not in_order:
         by_row = _strides_by_row(x, dim)
         values, indices = (0 if made.stride() == by_row else made.nbytes for made in call.outputs)
-        sorts = temporary("sorted indices", indices, sorts)
-        sorts = temporary("sorted elements", values, sorts)
-        sorts = temporary("elements by row", dense_bytes(x), sorts)
+        sizes = {"elements by row": dense_bytes(x), "sorted elements": values}
+        sorts = temporaries({**sizes, "sorted indices": indices}, sorts)
     return (*allocate_outputs(call), *sorts)
 
 
@@ -162,10 +154,7 @@ def _counts(call: OpCall, size: int, rows: int, length: int) -> AllocationPlan |
         "within k": blocks * 4,
         "equal to k-th": blocks * 4,
     }
-    plan = (*temporary("scan", _SCAN), *temporary("second scan", _SCAN))
-    for name, nbytes in reversed(held.items()):
-        plan = temporary(name, nbytes, plan)
-    return plan
+    return temporaries(held, temporary("scan", _SCAN), temporary("second scan", _SCAN))
 
 
 def _selected(call: OpCall) -> AllocationPlan | None:
@@ -202,8 +191,8 @@ def _middle(call: OpCall, after: AllocationPlan) -> AllocationPlan | None:
 
 RULES: Final = MappingProxyType[str, Rule](
     {
-        "aten.searchsorted.Tensor": _sorted_first,
-        "aten.bucketize.Tensor": _sorted_last,
+        "aten.searchsorted.Tensor": _search,
+        "aten.bucketize.Tensor": _search,
         "aten.sort.default": _sort,
         "aten.sort.stable": _sort,
         "aten.topk.default": _top,
