@@ -103,6 +103,11 @@ def format_exact(size: int) -> str:
     return f"{size // _factor(unit)} {unit}"
 
 
+def format_with_bytes(size: int) -> str:
+    """Returns *size* bytes in both ways: ``64.0 MiB (67,108,864 B)``."""
+    return f"{format_size(size)} ({size:,} B)"
+
+
 def format_distinct(*sizes: int) -> tuple[str, ...]:
     """Returns each size as format_size does, or all in exact bytes if two would read the same.
 

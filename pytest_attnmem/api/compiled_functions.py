@@ -12,7 +12,7 @@ from types import FunctionType
 from typing import Any
 
 from ..budgets.verdict import Outcome, Verdict
-from ..units import excerpt
+from ..units import excerpt, format_count
 
 #: The attribute of each function and module that ``torch.compile`` returns.
 _MARK = "_torchdynamo_orig_callable"
@@ -76,7 +76,7 @@ class Compilations:
         graphs = found.pop("", 0)
         if not graphs:
             return ""
-        parts = [f"{graphs} graph{'s' if graphs > 1 else ''}"]
+        parts = [format_count(graphs, "graph")]
         parts += [excerpt(text, _MOST) for text, count in found.items() if count > 0]
         return "; ".join(parts)
 

@@ -20,6 +20,7 @@ from ..certified import certificate
 from ..errors import AttnMemError
 from ..nulldevice import parts, torch_build
 from ..torch_releases import Version, minor_version
+from ..units import format_count
 from .terminal import progress
 
 #: What operators of PyTorch's own call beside its kernels.
@@ -95,7 +96,7 @@ def _version(text: str) -> Version:
 def _lines(
     found: Comparison, made: certificate.Certificate, new: list[str], path: Path | None
 ) -> Iterator[str]:
-    devices = f"{len(found.devices)} device{'s' * (len(found.devices) != 1)}"
+    devices = format_count(len(found.devices), "device")
     yield (
         f"torch {made.torch}: {len(found.operators) - len(found.refused)} of"
         f" {len(found.operators)} operators as in the rules of {made.base}"

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..budgets.tolerance import parse_tolerance
 from ..report import cells, write
+from ..report.cells import aligned
 from ..report.held_changes import held_changes, term
 from ..report.json import load
 from ..report.markdown import LIMIT, code, fitting, size
@@ -24,7 +25,7 @@ from ..report.session_diff import (
     differences,
     upgrade,
 )
-from ..units import common_unit, excerpt, format_change, format_size, printable
+from ..units import common_unit, excerpt, format_change, format_count, format_size, printable
 from .terminal import progress
 
 
@@ -77,24 +78,14 @@ Facts = Mapping[str, tuple[Any, Any]]
 
 def table(found: Differences, facts: Facts, torch: Upgrade | None) -> list[str]:
     """Returns the verdict, then a line for each changed test."""
-    from tabulate import tabulate
-
     unit, lines = _unit(found), [verdict(found), *([_head(found, torch)] if torch else [])]
     if changes := [*_changed(found)]:
         lines.append("")
-        lines += tabulate(
-            [
-                [
-                    printable(_name(change)),
-                    *_numbers(change, unit),
-                    _kind(change, excerpt, torch),
-                ]
-                for change in changes
-            ],
-            headers=_headers(unit),
-            colalign=("left", *["right"] * 4, "left"),
-            disable_numparse=True,
-        ).splitlines()
+        rows = [
+            [printable(_name(one)), *_numbers(one, unit), _kind(one, excerpt, torch)]
+            for one in changes
+        ]
+        lines += aligned(rows, _headers(unit), "lrrrrl")
         lines.append("")
     lines += [excerpt(line, 200) for line in _environment(facts, torch, str)]
     return lines[:-1] if lines[-1] == "" else lines
@@ -132,9 +123,8 @@ def _environment(
 ) -> Iterator[str]:
     """Yields the changed workspaces and facts; the head has the change of torch."""
     for place, old, new, tests in torch.workspaces if torch else ():
-        plural = "" if tests == 1 else "s"
         yield (
-            f"workspaces kept outside of {tests} test{plural} on {quoted(place)}:"
+            f"workspaces kept outside of {format_count(tests, 'test')} on {quoted(place)}:"
             f" {format_size(old)} → {format_size(new)}"
         )
     for name, (old, new) in facts.items():
@@ -144,7 +134,7 @@ def _environment(
 
 def verdict(found: Differences) -> str:
     """Returns the number of failed tests, and the number of tests of each kind."""
-    tests = f"{found.compared} test{'' if found.compared == 1 else 's'}"
+    tests = format_count(found.compared, "test")
     tolerance = "" if str(found.tolerance) == "0" else f" (beyond {found.tolerance})"
     counts = ", ".join(
         f"{found.count(kind)} {kind.value}{tolerance if kind is ChangeKind.GREW else ''}"

@@ -11,7 +11,7 @@ from ..measurement.garbage import garbage_frozen
 from ..measurement.protocol import simulation_context
 from ..models.search import LIMIT, longest
 from ..profiles import DeviceProfile, find_profile
-from ..units import format_size
+from ..units import format_size, format_with_bytes
 from .kernel_workload import Workload, unlimited, workload
 from .kernel_workload import add_arguments as add_workload
 from .terminal import answer, progress
@@ -163,7 +163,7 @@ def render(found: Longest, of_length: Callable[[int], Workload], device: str) ->
 
 
 def _exact(nbytes: int | None) -> str:
-    return "-" if nbytes is None else f"{format_size(nbytes)} ({nbytes:,} B)"
+    return "-" if nbytes is None else format_with_bytes(nbytes)
 
 
 def to_dict(found: Longest, of_length: Callable[[int], Workload], device: str) -> dict[str, Any]:

@@ -11,7 +11,8 @@ from ..measurement.garbage import garbage_frozen
 from ..measurement.measurement import Measurement
 from ..measurement.protocol import simulation_context
 from ..profiles import DeviceProfile, find_profile
-from ..units import common_unit, format_distinct, format_in, format_size
+from ..report.cells import aligned
+from ..units import common_unit, format_distinct, format_in, format_size, format_with_bytes
 from .kernel_workload import Workload, size_of, unlimited, workload
 from .kernel_workload import add_arguments as add_workload
 from .terminal import answer, progress
@@ -154,24 +155,14 @@ def _simulated(work: Workload, primed: PrimedBackend) -> tuple[Measurement, int]
 
 def render(found: Prediction) -> list[str]:
     """Returns the answer, then the numbers that it follows from, then the phases."""
-    from tabulate import tabulate
-
     work, name = found.workload, found.profile.name
     unit = common_unit([found.largest.alive])
-    phases = tabulate(
-        [row for phase in found.phases for row in _phase(phase, phase is found.largest, unit)],
-        headers=["", "phase", unit, "alive", unit],
-        colalign=["left", "left", "right", "left", "right"],
-        disable_numparse=True,
-    )
-    numbers = tabulate(
-        _numbers(found, unit),
-        headers=["", "tensors", f"on {name}", *_SHOWN[1:]],
-        colalign=["left", *["right"] * (len(_SHOWN) + 1)],
-        disable_numparse=True,
-    )
+    rows = [row for phase in found.phases for row in _phase(phase, phase is found.largest, unit)]
+    phases = aligned(rows, ["", "phase", unit, "alive", unit], "llrlr")
+    headers = ["", "tensors", f"on {name}", *_SHOWN[1:]]
+    numbers = aligned(_numbers(found, unit), headers, "l" + "r" * (len(_SHOWN) + 1))
     head = [_answer(found), f"peak {_peak(found)}: {work}", *_notes(found)]
-    return [*head, "", *numbers.splitlines(), "", *phases.splitlines()]
+    return [*head, "", *numbers, "", *phases]
 
 
 def _answer(found: Prediction) -> str:
@@ -200,8 +191,7 @@ def _parts(found: Prediction) -> Iterator[str]:
 def _peak(found: Prediction) -> str:
     """Returns the simulated peak, or that of the model, in bytes too."""
     simulated = found.whole.peak_bytes if found.whole is not None else None
-    peak = found.largest.alive if simulated is None else simulated
-    return f"{format_size(peak)} ({peak:,} B)"
+    return format_with_bytes(found.largest.alive if simulated is None else simulated)
 
 
 def _phase(phase: PredictedPhase, largest: bool, unit: str) -> Iterator[list[str]]:

@@ -14,7 +14,8 @@ from ..inference.numbers import Given, positive, whole
 from ..inference.roof import DTYPES, Roofline, dtype_named, roof
 from ..inference.transformer import Model, model_of
 from ..profiles import DEFAULT_PROFILE, find_profile
-from ..units import common_unit, format_in, format_size, parse_size, shown
+from ..report.cells import aligned
+from ..units import common_unit, format_in, format_size, format_with_bytes, parse_size, shown
 from .terminal import answer, progress
 
 #: Dtypes of stored weights; products are computed in another dtype by default.
@@ -189,16 +190,10 @@ def execute(arguments: Namespace) -> int:
 
 def render(found: Analysis, dtypes: dict[str, str]) -> list[str]:
     """Returns a table of operations, and the notes under it."""
-    from tabulate import tabulate
-
-    steps = (found.decode, found.prefill)
-    table = tabulate(
-        [row for step in steps for row in _rows(found, step)],
-        headers=["", "operation", "GFLOP", "moved", "FLOP/B", "bound by", "ms at least"],
-        colalign=["left", "left", "right", "right", "right", "left", "right"],
-        disable_numparse=True,
-    )
-    return [*_notes(found), "", *_head(found, dtypes), "", *table.splitlines()]
+    rows = [row for step in (found.decode, found.prefill) for row in _rows(found, step)]
+    headers = ["", "operation", "GFLOP", "moved", "FLOP/B", "bound by", "ms at least"]
+    table = aligned(rows, headers, "llrrrlr")
+    return [*_notes(found), "", *_head(found, dtypes), "", *table]
 
 
 def _head(found: Analysis, dtypes: dict[str, str]) -> Iterator[str]:
@@ -243,9 +238,9 @@ def _rounded(number: float) -> str:
 
 def _notes(found: Analysis) -> Iterator[str]:
     model, device = found.model, found.roof
+    held, cache = map(format_with_bytes, (model.memory_bytes, found.kv_cache_bytes))
     yield (
-        f"memory: weights {_exact(model.memory_bytes)} and cache {_exact(found.kv_cache_bytes)}"
-        f" need {format_size(found.needed_bytes)}"
+        f"memory: weights {held} and cache {cache} need {format_size(found.needed_bytes)}"
         + ("" if device.memory_bytes is None else f" of {format_size(device.memory_bytes)}")
     )
     if found.fits is not None:
@@ -280,10 +275,6 @@ def _until(batch: int | None) -> str:
     if batch == 1:
         return "compute-bound at any batch"
     return f"memory-bound up to batch {batch - 1:,}, compute-bound from {batch:,}"
-
-
-def _exact(nbytes: int) -> str:
-    return f"{format_size(nbytes)} ({nbytes:,} B)"
 
 
 def to_dict(found: Analysis, dtypes: dict[str, str]) -> dict[str, Any]:

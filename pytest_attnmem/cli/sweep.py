@@ -19,7 +19,7 @@ from ..report import check_output_path
 from ..sweep import markdown_report, text_table
 from ..sweep import results as rows
 from ..sweep.extrapolation import MAX_SHORT_ALLOCATIONS, PERIOD, SHORT
-from ..units import parse_size, shown
+from ..units import format_count, parse_size, shown
 from .kernel_workload import size_of
 from .terminal import progress
 
@@ -132,10 +132,9 @@ def execute(arguments: Namespace) -> int:
 def _warn(cases: Sequence[SweepCase], runs: int) -> None:
     """Says on stderr, before minutes of silence, what takes them and what does not."""
     if runs * sum(case.B * case.H * case.N**2 * case.d for case in cases) > _LONG:
-        listed = f"{len(cases)} case{'s' * (len(cases) > 1)}"
         print(
-            f"attnmem sweep: times {listed} on the CPU, {runs} runs of each; --simulate gives the"
-            " memory alone, in seconds",
+            f"attnmem sweep: times {format_count(len(cases), 'case')} on the CPU, {runs} runs of"
+            " each; --simulate gives the memory alone, in seconds",
             file=sys.stderr,
         )
 

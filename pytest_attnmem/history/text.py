@@ -8,6 +8,7 @@ from datetime import date
 from itertools import groupby, pairwise
 from typing import Final
 
+from ..report.cells import aligned
 from ..units import common_unit, excerpt, format_count, format_distinct, format_in
 from .project_history import ProjectHistory, Step, TensorChange
 
@@ -18,11 +19,8 @@ _REASONS: Final = 12
 
 def table(history: ProjectHistory) -> list[str]:
     """Returns the lines for a terminal."""
-    from tabulate import tabulate
-
-    cells = rows(history)
-    drawn = tabulate(cells[1:], cells[0], colalign=_ALIGNED, disable_numparse=True)
-    lines = [summary(history), "", *drawn.splitlines()]
+    headers, *found = rows(history)
+    lines = [summary(history), "", *aligned(found, headers, _SIDES)]
     for commit, steps in _by_commit(history):
         lines += ["", commit]
         for step in steps:
@@ -33,11 +31,8 @@ def table(history: ProjectHistory) -> list[str]:
 
 def markdown(history: ProjectHistory) -> list[str]:
     """Returns the lines of a report in Markdown."""
-    from tabulate import tabulate
-
-    cells = rows(history)
-    drawn = tabulate(cells[1:], cells[0], tablefmt="pipe", colalign=_ALIGNED, disable_numparse=True)
-    lines = [summary(history), "", *drawn.splitlines()]
+    headers, *found = rows(history)
+    lines = [summary(history), "", *aligned(found, headers, _SIDES, form="pipe")]
     for commit, steps in _by_commit(history):
         lines += ["", f"**{_escaped(commit)}**", ""]
         for step in steps:
@@ -46,7 +41,7 @@ def markdown(history: ProjectHistory) -> list[str]:
     return [*lines, *_gaps(history), *_notes(history)]
 
 
-_ALIGNED: Final = ("left", "left", *["right"] * 5)
+_SIDES: Final = "llrrrrr"
 
 
 def rows(history: ProjectHistory) -> list[list[str]]:

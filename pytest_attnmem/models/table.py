@@ -9,7 +9,7 @@ from typing import Any
 
 from ..measurement.held import Held
 from ..measurement.tensor_groups import general
-from ..units import format_count, format_size
+from ..units import format_count, format_size, format_with_bytes
 from .breakdown import TERMS, Part, table_of, term_bytes
 from .model_memory import ModelMemory
 from .search import Longest
@@ -36,7 +36,7 @@ def _answer(found: ModelMemory, capacity: int) -> Iterator[str]:
     measured = found.measurement
     room = f", which has {format_size(capacity)}" if capacity else ""
     verdict = "it fits" if found.fits else f"it does not fit: {measured.out_of_memory}"
-    yield f"peak {_exact(found.peak_bytes)} on {measured.place}{room}: {verdict}"
+    yield f"peak {format_with_bytes(found.peak_bytes)} on {measured.place}{room}: {verdict}"
     yield f"  {found.recipe}; {found.parameters:,} parameters"
     beside = []
     if measured.allocated_bytes is not None and measured.reserved_bytes is not None:
@@ -116,10 +116,6 @@ def _group(term: str, held: Held, modules: Counter[str]) -> str:
     tensor = f"{list(held.shape)} {held.dtype}" if held.dtype else ""
     where = "" if term == "inputs" else held.where  # no line of the program makes them
     return "  ".join(filter(None, (size, f"{term},", module, tensor, held.op, where)))
-
-
-def _exact(nbytes: int) -> str:
-    return f"{format_size(nbytes)} ({nbytes:,} B)"
 
 
 def to_dict(

@@ -20,6 +20,7 @@ from ..baselines.environment_key import named, split
 from ..budgets.tolerance import Tolerance
 from ..budgets.verdict import Outcome
 from ..units import excerpt, format_change, format_distinct, format_size
+from .cells import aligned
 from .record import Record
 
 #: The most rows of the table; version control shows longer lists, such as a first baseline.
@@ -173,8 +174,6 @@ def _bytes(entries: Entries, key: Key) -> int | None:
 
 
 def _table(keys: Sequence[Key], before: Entries, after: Entries) -> list[str]:
-    from tabulate import tabulate
-
     listed = keys[:_ROWS]
     rows = [
         [
@@ -185,14 +184,9 @@ def _table(keys: Sequence[Key], before: Entries, after: Entries) -> list[str]:
         ]
         for key in listed
     ]
-    table = tabulate(
-        rows,
-        headers=["test", "on", "before", "after", "change"],
-        colalign=["left", "left", "right", "right", "right"],
-        disable_numparse=True,
-    )
+    table = aligned(rows, ["test", "on", "before", "after", "change"], "llrrr")
     more = [f"and {len(keys) - _ROWS} more"] if len(keys) > _ROWS else []
-    return [*table.splitlines(), *more]
+    return [*table, *more]
 
 
 def _sizes(before: Entry | None, after: Entry | None) -> tuple[str, ...]:

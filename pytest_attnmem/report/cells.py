@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from ..backends.registry import BACKENDS
 from ..symbols.names import DEFAULTS
 from ..units import common_unit, format_change, format_distinct, format_in, format_size
 from .record import Record
 from .summary import Summary, share
+
+
+def aligned(
+    rows: Sequence[Sequence[Any]], headers: Sequence[str], sides: str, form: str = "simple"
+) -> list[str]:
+    """Returns the lines of a table; ``sides`` has an ``l`` or an ``r`` for each column."""
+    from tabulate import tabulate
+
+    names = [{"l": "left", "r": "right"}[side] for side in sides]
+    drawn = tabulate(rows, headers, tablefmt=form, colalign=names, disable_numparse=True)
+    return drawn.splitlines()
 
 
 def unit(rows: Iterable[Record]) -> str:

@@ -20,7 +20,7 @@ from ..measurement.peak_components import Component, decompose
 from ..measurement.symbolic_shapes import product
 from ..measurement.tensor_groups import ROLES, apart, held_by, in_module, line_of
 from ..measurement.timeline import Timeline
-from ..units import excerpt, format_size
+from ..units import excerpt, format_count, format_size
 from . import cells, growth_curves
 from .record import Record
 from .summary import Summary
@@ -295,7 +295,7 @@ def held_lines(held: Iterable[Held]) -> list[HeldLine]:
     lines = [HeldLine(one.held, one.count, one.count, in_module(one.held)) for one in groups]
     for role, tensors in roles.items():
         count = len(tensors)
-        name = f"{ROLES[role]}: {count} tensor{'' if count == 1 else 's'}"
+        name = f"{ROLES[role]}: {format_count(count, 'tensor')}"
         whole = Held(sum(tensor.nbytes for tensor in tensors), (), "", name, "")
         lines.append(HeldLine(whole, 1, count, ""))
     return sorted(lines, key=lambda line: -line.all_bytes)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from ..budgets import held_table
 from ..budgets.verdict import Outcome
-from ..units import excerpt, format_size
+from ..units import excerpt, format_count, format_size
 from . import cells
 from .record import Record
 from .summary import Summary
@@ -59,10 +59,10 @@ def verdict(summary: Summary) -> str:
     over, within, unproven = (
         summary.count(outcome) for outcome in (Outcome.OVER, Outcome.WITHIN, Outcome.NOT_ENFORCED)
     )
-    budgets = f"{summary.budgets} memory budget{'' if summary.budgets == 1 else 's'}"
+    budgets = format_count(summary.budgets, "memory budget")
     others = f", {unproven} not enforced" if over or unproven else ""
     if summary.expected:
-        others += f", {summary.expected} expected failure{'' if summary.expected == 1 else 's'}"
+        others += f", {format_count(summary.expected, 'expected failure')}"
     if over:
         return f"**{over} of {budgets} exceeded**, {within} kept{others}."
     if others:
@@ -130,10 +130,10 @@ def _left_out(rows: Sequence[Record], folded: int) -> Iterator[str]:
     if rows:
         counts = Counter(cells.outcome(row) for row in rows)
         counted = ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
-        yield f"{len(rows)} more row{'' if len(rows) == 1 else 's'} left out: {counted}."
+        yield f"{format_count(len(rows), 'more row')} left out: {counted}."
         yield ""
     if folded:
-        yield f"The tensors of {folded} more test{'' if folded == 1 else 's'} are left out."
+        yield f"The tensors of {format_count(folded, 'more test')} are left out."
         yield ""
 
 

@@ -6,7 +6,8 @@ import csv
 from collections.abc import Iterator, Sequence
 from io import StringIO
 
-from ..units import format_in, format_size
+from ..report.cells import aligned
+from ..units import format_count, format_in, format_size
 from .results import OK, OOM, Row, Sweep
 
 HEADERS = (
@@ -23,12 +24,9 @@ _COLUMNS = (
 
 def render(sweep: Sweep) -> list[str]:
     """Returns the lines of the table, and the notes under it."""
-    from tabulate import tabulate
-
     headers, *found = filled(HEADERS, [cells(row) for row in sweep.rows])
-    aligned = ["right" if header in _NUMBERS else "left" for header in headers]
-    table = tabulate(found, headers, colalign=aligned, disable_numparse=True)
-    lines = [line.rstrip() for line in table.splitlines()]
+    sides = "".join("r" if header in _NUMBERS else "l" for header in headers)
+    lines = [line.rstrip() for line in aligned(found, headers, sides)]
     return [title(sweep), "", *lines, "", *notes(sweep)]
 
 
@@ -110,31 +108,24 @@ def notes(sweep: Sweep) -> Iterator[str]:
             yield f"longest that fits: {name}: N={found['N']:,}, {', '.join(sizes)}"
     if not sweep.complete:
         done = len(sweep.rows)
-        yield f"interrupted: {done} row{'' if done == 1 else 's'} done; --resume continues"
+        yield f"interrupted: {format_count(done, 'row')} done; --resume continues"
 
 
 def decompositions(sweep: Sweep) -> list[str]:
     """Returns a table of components for each row that has them."""
-    from tabulate import tabulate
-
     lines: list[str] = []
     for row in sweep.rows:
         if not row.components or row.peak_bytes is None:
             continue
-        table = tabulate(
-            [
-                *(
-                    [part.name, format_size(part.nbytes), part.count, part.growth, part.formula]
-                    for part in row.components
-                ),
-                ["peak", format_size(row.peak_bytes), "", "", f"{row.peak_bytes:,} B"],
-            ],
-            headers=["component", "size", "tensors", "grows as", "bytes"],
-            colalign=["left", "right", "right", "left", "left"],
-            disable_numparse=True,
-        )
+        parts = [
+            (part.name, format_size(part.nbytes), part.count, part.growth, part.formula)
+            for part in row.components
+        ]
+        peak = ("peak", format_size(row.peak_bytes), "", "", f"{row.peak_bytes:,} B")
+        headers = ["component", "size", "tensors", "grows as", "bytes"]
+        table = aligned([*parts, peak], headers, "lrrll")
         remark = "" if row.status == OK else f" with enough memory ({row.status} here)"
-        lines += ["", f"{row.kernel}, d={row.d} N={row.N}: peak{remark}", *table.splitlines()]
+        lines += ["", f"{row.kernel}, d={row.d} N={row.N}: peak{remark}", *table]
     return [line.rstrip() for line in lines]
 
 

@@ -13,6 +13,9 @@ from typing import NamedTuple
 
 import torch
 
+#: Query, key and value, or their gradients.
+Inputs = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+
 
 class Dropout(NamedTuple):
     """The weights that a call drops: the same for the forward and the backward of one seed."""
@@ -92,7 +95,7 @@ class Gradients(NamedTuple):
 
 def attend_backward(
     grad: torch.Tensor,
-    inputs: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+    inputs: Inputs,
     out: torch.Tensor,
     lse: torch.Tensor,
     how: Scores,
@@ -159,6 +162,31 @@ class Part(NamedTuple):
     def of_keys(self, tensor: torch.Tensor) -> torch.Tensor:
         """Returns the view [b, H, m, d] of a tensor [B, M, H, d] or packed [T, H, d]."""
         return _batched(tensor)[self.batch, self.keys].transpose(1, 2)
+
+    def attend(self, inputs: Inputs, how: Scores, out: torch.Tensor) -> torch.Tensor:
+        """Writes the output of these sequences into ``out``; returns their logsumexp [b, H, n]."""
+        query, key, value = inputs
+        found, lse = attend(self.of_queries(query), self.of_keys(key), self.of_keys(value), how)
+        self.of_queries(out).copy_(found)
+        return lse
+
+    def attend_backward(
+        self,
+        grad: torch.Tensor,
+        inputs: Inputs,
+        out: torch.Tensor,
+        lse: torch.Tensor,
+        how: Scores,
+        into: Inputs,
+    ) -> Gradients:
+        """Writes the gradients of these sequences' inputs; ``lse`` is that of them alone."""
+        query, key, value = inputs
+        own = self.of_queries(query), self.of_keys(key), self.of_keys(value)
+        found = attend_backward(self.of_queries(grad), own, self.of_queries(out), lse, how)
+        self.of_queries(into[0]).copy_(found.query)
+        self.of_keys(into[1]).copy_(found.key)
+        self.of_keys(into[2]).copy_(found.value)
+        return found
 
     @property
     def lengths(self) -> tuple[int, int]:

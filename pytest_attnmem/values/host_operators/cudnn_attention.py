@@ -55,14 +55,12 @@ def forward(call: SimpleNamespace) -> tuple[Any, ...]:
     if call.query.dim() == 4:
         return scaled_dot_product(call)
     seed = drawn_seed(call.dropout_p)
-    query, value = call.query, call.value
+    query, _, value = inputs = call.query, call.key, call.value
     out = query.new_zeros(*query.shape[:-1], value.shape[-1])
     lse = query.new_full((1, query.shape[1], query.shape[0]), float("inf"), dtype=torch.float32)
     for part in _parts(call):
-        of_inputs = (part.of_queries(query), part.of_keys(call.key), part.of_keys(value))
-        found, found_lse = attend(*of_inputs, _how(call, part.lengths, seed, part))
-        part.of_queries(out).copy_(found)
-        lse[:, :, part.queries] = found_lse.float()
+        found = part.attend(inputs, _how(call, part.lengths, seed, part), out)
+        lse[:, :, part.queries] = found.float()
     packed = lse[0] if hasattr(call, "seqused_k") else lse[0].T.unsqueeze(-1).contiguous()
     ends = (call.cum_seq_q, call.cum_seq_k)
     return out, packed, *ends, call.max_q, call.max_k, torch.tensor(seed), torch.tensor(0), None
@@ -77,20 +75,12 @@ def forward_into(call: SimpleNamespace) -> torch.Tensor:
 
 
 def _packed_backward(call: SimpleNamespace) -> tuple[Any, ...]:
-    inputs = (call.query, call.key, call.value)
-    grads = tuple(torch.zeros_like(tensor) for tensor in inputs)
+    query, key, value = inputs = call.query, call.key, call.value
+    grads = torch.zeros_like(query), torch.zeros_like(key), torch.zeros_like(value)
     lse = call.logsumexp if call.logsumexp.dim() == 2 else call.logsumexp.squeeze(-1).T
     for part in _parts(call):
-        found = attend_backward(
-            part.of_queries(call.grad_out),
-            (part.of_queries(inputs[0]), part.of_keys(inputs[1]), part.of_keys(inputs[2])),
-            part.of_queries(call.out),
-            lse[None, :, part.queries],
-            _how(call, part.lengths, call.philox_seed, part),
-        )
-        part.of_queries(grads[0]).copy_(found.query)
-        part.of_keys(grads[1]).copy_(found.key)
-        part.of_keys(grads[2]).copy_(found.value)
+        how, own = _how(call, part.lengths, call.philox_seed, part), lse[None, :, part.queries]
+        part.attend_backward(call.grad_out, inputs, call.out, own, how, grads)
     return grads
 
 

@@ -57,7 +57,7 @@ def scaled_dot_product_backward(call: SimpleNamespace) -> tuple[Any, ...]:
 def forward(call: SimpleNamespace) -> tuple[Any, ...]:
     """Returns what ``_efficient_attention_forward`` does, of [B, N, H, d]."""
     seed = drawn_seed(call.dropout_p)
-    query, key, value = call.query, call.key, call.value
+    query, key, value = inputs = call.query, call.key, call.value
     out = query.new_zeros(*query.shape[:-1], value.shape[-1])
     packed = call.cu_seqlens_q is not None
     batch = len(call.cu_seqlens_q) - 1 if packed else query.shape[0]
@@ -65,40 +65,26 @@ def forward(call: SimpleNamespace) -> tuple[Any, ...]:
     longest_k = call.max_seqlen_k if packed else key.shape[1]
     lse = _empty_lse(call, batch, query.shape[2], longest_q)
     for part in parts(query, key, call.cu_seqlens_q, call.cu_seqlens_k, call.seqlen_k):
-        how = _how(call, part.lengths, seed, part)
-        found, found_lse = attend(
-            part.of_queries(query), part.of_keys(key), part.of_keys(value), how
-        )
-        part.of_queries(out).copy_(found)
+        found = part.attend(inputs, _how(call, part.lengths, seed, part), out)
         if call.compute_log_sumexp:
-            _of_lse(lse, part, packed).copy_(found_lse)
+            _of_lse(lse, part, packed).copy_(found)
     return out, lse, *_states(seed), longest_q, longest_k
 
 
 def backward(call: SimpleNamespace) -> tuple[Any, ...]:
     """Returns the gradients of query, key, value and bias; None for that of no bias."""
-    query, key, value = call.query, call.key, call.value
-    grads = tuple(torch.zeros_like(tensor) for tensor in (query, key, value))
-    bias_grad = torch.zeros_like(call.bias) if _asks_bias(call) else None
+    query, key, value = inputs = call.query, call.key, call.value
+    grads = torch.zeros_like(query), torch.zeros_like(key), torch.zeros_like(value)
+    asks_bias = call.bias is not None and call.bias_requires_grad
+    bias_grad = torch.zeros_like(call.bias) if asks_bias else None
     packed = call.cu_seqlens_q is not None
     for part in parts(query, key, call.cu_seqlens_q, call.cu_seqlens_k):
-        found = attend_backward(
-            part.of_queries(call.grad_out_),
-            (part.of_queries(query), part.of_keys(key), part.of_keys(value)),
-            part.of_queries(call.out),
-            _of_lse(call.logsumexp, part, packed),
-            _how(call, part.lengths, call.philox_seed, part),
-        )
-        part.of_queries(grads[0]).copy_(found.query)
-        part.of_keys(grads[1]).copy_(found.key)
-        part.of_keys(grads[2]).copy_(found.value)
+        how = _how(call, part.lengths, call.philox_seed, part)
+        lse = _of_lse(call.logsumexp, part, packed)
+        found = part.attend_backward(call.grad_out_, inputs, call.out, lse, how, grads)
         if bias_grad is not None and found.bias is not None:
             _of_bias(bias_grad, part).copy_(found.bias)
     return *grads, bias_grad
-
-
-def _asks_bias(call: SimpleNamespace) -> bool:
-    return call.bias is not None and bool(call.bias_requires_grad)
 
 
 def _how(

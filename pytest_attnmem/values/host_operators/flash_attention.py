@@ -44,16 +44,12 @@ def forward(call: SimpleNamespace) -> tuple[Any, ...]:
     if getattr(call, "block_table", None) is not None:
         raise CannotCompute("a cache of pages (block_table) has no equivalent")
     seed = drawn_seed(call.dropout_p)
-    query, key, value = call.query, call.key, call.value
+    query, key, value = inputs = call.query, call.key, call.value
     out = query.new_zeros(*query.shape[:-1], value.shape[-1])
     lse = query.new_full(_lse_shape(query), float("inf"), dtype=torch.float32)
     for part in parts(query, key, call.cum_seq_q, call.cum_seq_k, call.seqused_k):
-        how = _how(call, part.lengths, seed, part)
-        found, found_lse = attend(
-            part.of_queries(query), part.of_keys(key), part.of_keys(value), how
-        )
-        part.of_queries(out).copy_(found)
-        _of_lse(lse, part).copy_(found_lse)
+        found = part.attend(inputs, _how(call, part.lengths, seed, part), out)
+        _of_lse(lse, part).copy_(found)
     return out, lse, *_states(seed), query.new_empty(0)
 
 
@@ -67,22 +63,14 @@ def forward_into(call: SimpleNamespace) -> torch.Tensor:
 
 def backward(call: SimpleNamespace) -> tuple[torch.Tensor, ...]:
     """Returns the gradients of query, key and value, in their shapes."""
-    query, key, value = call.query, call.key, call.value
-    grads = tuple(torch.zeros_like(tensor) for tensor in (query, key, value))
+    query, key, value = inputs = call.query, call.key, call.value
+    grads = torch.zeros_like(query), torch.zeros_like(key), torch.zeros_like(value)
     packed = query.dim() == 3
     ends = (call.cum_seq_q, call.cum_seq_k) if packed else (None, None)
     for part in parts(query, key, *ends):
         how = _how(call, part.lengths, call.rng_state, part)
-        found = attend_backward(
-            part.of_queries(call.grad_out),
-            (part.of_queries(query), part.of_keys(key), part.of_keys(value)),
-            part.of_queries(call.out),
-            _of_lse(call.logsumexp, part),
-            how,
-        )
-        part.of_queries(grads[0]).copy_(found.query)
-        part.of_keys(grads[1]).copy_(found.key)
-        part.of_keys(grads[2]).copy_(found.value)
+        lse = _of_lse(call.logsumexp, part)
+        part.attend_backward(call.grad_out, inputs, call.out, lse, how, grads)
     return grads
 
 
