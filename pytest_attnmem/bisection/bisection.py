@@ -158,14 +158,11 @@ def _nothing_shared(good: Sample, bad: Sample) -> str:
             why = sample.problem or "no test ran"
             hint = "; --tests-from bad runs the bad end's tests there" if end == "good" else ""
             return f"nothing was measured at the {end} end: {why}{hint}"
+    because = f", where {good.problem}" if good.problem else ""
     return (
-        f"{named(next(iter(bad.rows)))} is not measured at the good end{_because(good)};"
+        f"{named(next(iter(bad.rows)))} is not measured at the good end{because};"
         " --tests-from bad runs the bad end's tests at every commit"
     )
-
-
-def _because(sample: Sample) -> str:
-    return f", where {sample.problem}" if sample.problem else ""
 
 
 #: Fast: no second run to see who holds memory.

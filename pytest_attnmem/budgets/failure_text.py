@@ -15,7 +15,7 @@ from ..formulas.formula import parse_formula
 from ..formulas.syntax_tree import Node
 from ..measurement.held import SAVED, Held
 from ..measurement.measurement import Measurement
-from ..measurement.tensor_groups import Group, grouped
+from ..measurement.tensor_groups import grouped
 from ..symbols.attention_shape import AttentionShape
 from ..units import format_size
 from . import held_table
@@ -74,7 +74,8 @@ def _of_tensors(held: tuple[Held, ...], value: int | None, limit: int | None) ->
     largest = groups[0].held
     if largest.scratch:
         return Topic.SCRATCH
-    if any(one.held.dtype == "bool" and _covers(one, largest) for one in groups):
+    masks = (one.held for one in groups if one.held.dtype == "bool")
+    if any(prod(mask.shape) >= prod(largest.shape) for mask in masks):
         return Topic.MASK
     if largest.op in _CASTS:
         return Topic.DTYPE
@@ -103,10 +104,6 @@ def _of_temporaries(held: tuple[Held, ...], value: int | None, limit: int | None
 
 def _is_saved(held: Held) -> bool:
     return held.role == SAVED or held.holder.startswith("saved by ")
-
-
-def _covers(group: Group, tensor: Held) -> bool:
-    return prod(group.held.shape) >= prod(tensor.shape)
 
 
 def _of_all_pairs(held: Held) -> bool:

@@ -66,7 +66,8 @@ def judge_over(
         if below.answer is Answer.BROKEN:
             below = replace(below, answer=Answer.UNKNOWN)
     if below.answer is Answer.UNKNOWN:  # a peak is at least as large as some of them, too
-        sure = [part for part in fast if _is_broken(judged(part.values, "", over=False))]
+        alone = ((part, judged(part.values, "", over=False)) for part in fast)
+        sure = [part for part, one in alone if one.answer is Answer.BROKEN]
         for some in (sure, *([part] for part in sure)):
             if some:
                 values = together(some, at_end=metric == "retained")
@@ -76,10 +77,6 @@ def judge_over(
     if below.answer is Answer.KEPT:
         return replace(whole, answer=Answer.KEPT)
     return replace(below, held=fast[0].held)
-
-
-def _is_broken(judgement: Judgement) -> bool:
-    return judgement.answer is Answer.BROKEN
 
 
 def judge_difference(sizes: Sizes, values: Bytes, contract: Contract, what: str) -> Judgement:

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from ..budgets.tolerance import Tolerance, parse_tolerance
+from ..budgets.tolerance import parse_tolerance
 from ..commits.commit_files import FixedTests, fixed_tests
 from ..commits.repository import Listed, Repository
 from ..errors import AttnMemError
@@ -20,7 +20,7 @@ from ..history.kept_results import kept_results
 from ..history.measurer import Measurer, Setting
 from ..history.page import page
 from ..history.program import program
-from ..history.project_history import Point, ProjectHistory, Step, read_history, to_json
+from ..history.project_history import Point, ProjectHistory, read_history, to_json
 from ..history.steps import find_steps, with_ends, with_session
 from ..history.text import markdown, table
 from ..nulldevice.kept_build import user_cache
@@ -158,7 +158,10 @@ def execute(arguments: Namespace) -> int:
     _write(found, arguments)
     if "-" not in (arguments.json, arguments.markdown, arguments.html):
         print("\n".join([*table(found), *notes]))
-    return int(limit is not None and any(_is_worse(step, limit) for step in found.steps))
+    if limit is None:
+        return 0
+    lasting = (step for step in found.steps if not step.ended_by)
+    return int(any(step.delta > limit.allowance(step.before) for step in lasting))
 
 
 def _from_files(arguments: Namespace) -> ProjectHistory:
@@ -201,10 +204,6 @@ def _write(found: ProjectHistory, arguments: Namespace) -> None:
     for name, make in makers.items():
         if path := getattr(arguments, name):
             write(Path(path), make(found))
-
-
-def _is_worse(step: Step, limit: Tolerance) -> bool:
-    return not step.ended_by and step.delta > limit.allowance(step.before)
 
 
 #: Changes of these alone are no commits of the code.

@@ -23,7 +23,6 @@ from ..measurement.timeline import Allocation, Timeline
 from ..measurement.values_limit import VALUES_LIMIT, parse_values_limit
 from ..models.breakdown import OUTSIDE, folded, table_of
 from ..models.model_memory import ModelMemory, ModelRun
-from ..models.search import Longest
 from ..profiles import DEFAULT_PROFILE, find_profile
 from ..report import check_output_path
 from ..report.html import render
@@ -131,7 +130,11 @@ def _lines(
         show(f"measuring {arguments.source}")
         found = run.memory()
         show(f"the peak is {format_size(found.peak_bytes)}; searching")
-        searches = _searches(arguments, run, show)
+        searches = tuple(
+            run.largest(symbol, limit, show)
+            for option, symbol, limit in _LIMITS
+            if getattr(arguments, option)
+        )
         capacity = find_profile(arguments.device).memory_bytes
         if arguments.html:
             name = arguments.source + (f" {arguments.config}" if arguments.config else "")
@@ -146,16 +149,6 @@ def _lines(
     else:
         lines = render(found, capacity, searches)
     return lines, 0 if found.fits else 1
-
-
-def _searches(
-    arguments: Namespace, run: ModelRun, show: Callable[[str], None]
-) -> tuple[Longest, ...]:
-    return tuple(
-        run.largest(symbol, limit, show)
-        for option, symbol, limit in _LIMITS
-        if getattr(arguments, option)
-    )
 
 
 def _backend(arguments: Namespace) -> str:

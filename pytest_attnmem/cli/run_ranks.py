@@ -116,7 +116,7 @@ def render(devices: Devices, world: int, runs: Sequence[RankRun]) -> Iterator[st
     if not any(most):
         found = "nothing was allocated"
     else:
-        found = f"at most {_sizes(most)}, on {_named(groups[most])}"
+        found = f"at most {_by_kind(map(format_size, most))}, on {_named(groups[most])}"
     yield f"attnmem: null:{devices}: {world} ranks, {len(runs)} run: {found}"
     for run in runs:
         if run.exit_code:
@@ -177,10 +177,6 @@ def _remarks(runs: Sequence[RankRun]) -> Iterator[str]:
 
 def _named(ranks: list[int]) -> str:
     return f"rank{'s' if len(ranks) > 1 else ''} {shown_ranks(ranks)}"
-
-
-def _sizes(peaks: Sequence[int]) -> str:
-    return _by_kind(map(format_size, peaks))
 
 
 def _by_kind(sizes: Iterable[str]) -> str:

@@ -113,7 +113,8 @@ def fate(step: Step, history: ProjectHistory) -> str:
     told = []
     if step.ended_by:
         end = history.point(step.ended_by)
-        days = (date.fromisoformat(end.date) - _date(step, history)).days
+        begin = date.fromisoformat(history.point(step.sha).date)
+        days = (date.fromisoformat(end.date) - begin).days
         told.append(f"undone by {end.short} after {format_count(days, 'day')}")
     elif step.delta > 0:
         told.append("still there")
@@ -125,10 +126,6 @@ def fate(step: Step, history: ProjectHistory) -> str:
     elif not step.is_confirmed:
         told.append(f"not confirmed: alone it is {step.cause.before} B → {step.cause.after} B")
     return "".join(f"; {one}" for one in told)
-
-
-def _date(step: Step, history: ProjectHistory) -> date:
-    return date.fromisoformat(history.point(step.sha).date)
 
 
 def causes(step: Step) -> list[str]:

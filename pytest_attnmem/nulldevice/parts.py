@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterator
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -74,13 +73,10 @@ def lacking(torch: TorchBuild) -> Iterator[str]:
             beside = (torch.folder.parent / "triton").is_dir()
             there = beside or importlib.util.find_spec("triton") is not None
         else:
-            there = any(_has(root, part) for root in torch.packages)
+            name = f"*/lib/{_LIBRARIES[part]}*"
+            there = any(path for root in torch.packages for path in root.glob(name))
         if not there:
             yield part
-
-
-def _has(root: Path, part: str) -> bool:
-    return any(root.glob(f"*/lib/{_LIBRARIES[part]}*"))
 
 
 def part_of(function: str) -> str:

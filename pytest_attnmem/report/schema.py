@@ -93,7 +93,10 @@ def updated(schema: Mapping[str, Any]) -> dict[str, Any]:
         "held": _object(Held, *NAMED_BY_OP),
         "timeline": timeline,
     }
-    made = {name: {**_described(definitions[name]), **part} for name, part in made.items()}
+    made = {
+        name: {"description": definitions[name]["description"], **part}
+        for name, part in made.items()
+    }
     return {**schema, "$defs": {**definitions, **made}}
 
 
@@ -121,10 +124,6 @@ def _object(kind: Any, *without: str) -> dict[str, Any]:
             properties[field.key] = {**field.type.schema, **remarks}
             required += [] if (kind, field.name) in _LATER else [field.key]
     return {"type": "object", "properties": properties, "required": required}
-
-
-def _described(definition: Mapping[str, Any]) -> dict[str, Any]:
-    return {"description": definition["description"]}
 
 
 if __name__ == "__main__":

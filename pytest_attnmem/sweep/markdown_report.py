@@ -260,9 +260,11 @@ def recommendations(sweep: Sweep) -> Iterator[str]:
     peak = format_size(base.peak_bytes)
     yield f"At d={base.d} N={base.N}, where {base.kernel} {verb} at {peak}:"
     yield ""
+    sized = [row for row in sweep.rows if (row.N, row.d) == (base.N, base.d)]
+    others = [row for row in sized if row.kernel != base.kernel]
     for number, remedy in enumerate(_REMEDIES, 1):
         yield f"{number}. **{remedy.name}** {remedy.description}."
-        rows = [row for row in _comparable(sweep, base) if row.kernel.startswith(remedy.kernel)]
+        rows = [row for row in others if row.kernel.startswith(remedy.kernel)]
         best = [row for row in rows if row.kernel == remedy.kernel] or rows
         if best:
             yield f"   {_saving(best[0], base)}"
@@ -278,14 +280,6 @@ def _base(sweep: Sweep) -> Row | None:
         if rows:
             return max(rows, key=lambda row: (row.N, row.d))
     return None
-
-
-def _comparable(sweep: Sweep, base: Row) -> list[Row]:
-    return [
-        row
-        for row in sweep.rows
-        if (row.N, row.d) == (base.N, base.d) and row.kernel != base.kernel
-    ]
 
 
 def _saving(row: Row, base: Row) -> str:

@@ -86,8 +86,8 @@ class Replay:
             for position, ref in note.outputs:
                 _store(ref, outputs[position] if position < len(outputs) else None)
             if op.traits.empty:
-                for _, ref in note.outputs:
-                    _mark_empty(view(ref))
+                for _, ref in note.outputs:  # memory that no operator has written
+                    view(ref).fill_(unwritten(ref.layout.dtype))
         except (CannotCompute, UnknownValue) as error:
             note.finish(str(error))
         else:
@@ -177,11 +177,6 @@ def _is_same(ref: Ref, values: torch.Tensor) -> bool:
         and values.storage_offset() == layout.offset
         and not (values.is_conj() or values.is_neg() or layout.conjugate or layout.negative)
     )
-
-
-def _mark_empty(tensor: torch.Tensor) -> None:
-    """Fills memory that no operator has written."""
-    tensor.fill_(unwritten(tensor.dtype))
 
 
 def unwritten(dtype: torch.dtype) -> float:

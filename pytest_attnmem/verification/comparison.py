@@ -35,11 +35,8 @@ class Peaks:
 
     def as_json(self) -> dict[str, Any]:
         """Returns the numbers, or the problem alone."""
-        return {"problem": self.problem} if self.problem else _without(asdict(self), "problem")
-
-
-def _without(values: dict[str, Any], name: str) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if key != name}
+        numbers = {name: number for name, number in asdict(self).items() if name != "problem"}
+        return {"problem": self.problem} if self.problem else numbers
 
 
 def _bytes(value: object) -> int | None:

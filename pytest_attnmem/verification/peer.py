@@ -113,7 +113,8 @@ class Peer:
             lines = errors.read().decode("utf-8", "replace").strip().splitlines()
             last = excerpt(f": {lines[-1].strip()}", 160) if lines else ""
         self.end()
-        return f"the process ended with {_ending(code)}{last}"
+        ending = f"signal {-code}" if code < 0 else f"code {code}"
+        return f"the process ended with {ending}{last}"
 
     def end(self) -> None:
         """Ends the process, with all that it started."""
@@ -131,10 +132,6 @@ class Peer:
         if self._errors is not None:
             self._errors.close()
             self._errors = None
-
-
-def _ending(code: int) -> str:
-    return f"signal {-code}" if code < 0 else f"code {code}"
 
 
 def _read(stream: IO[str], lines: queue.SimpleQueue[str]) -> None:

@@ -118,11 +118,9 @@ class StartedProcesses:
         ended = {path.stem for path in paths if path.suffix == ".json"} | {str(os.getpid())}
         others = {path.name for path in paths if not path.suffix} - ended
         shutil.rmtree(self._folder, ignore_errors=True)
-        return sorted((one for one in left if one["peaks"]), key=_of_name), len(others)
-
-
-def _of_name(one: Mapping[str, Any]) -> tuple[int, str]:
-    return len(one["name"]), one["name"]  # rank 2 before rank 10
+        found = [one for one in left if one["peaks"]]
+        found.sort(key=lambda one: (len(one["name"]), one["name"]))  # rank 2 before rank 10
+        return found, len(others)
 
 
 #: Memory that a thread of autograd's engine allocated, which runs no line of the program.

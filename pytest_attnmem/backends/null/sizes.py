@@ -80,13 +80,10 @@ def _numbers(*positions: int) -> Callable[[Value, Any, Any], bytes]:
 
     def answer(value: Value, args: Any, kwargs: Any) -> bytes:
         given = [args[position] for position in positions]
-        return _raw(*[value(number) for number in given if _is_on_device(number)])
+        numbers = [one for one in given if isinstance(one, torch.Tensor) and one.is_cuda]
+        return _raw(*map(value, numbers))
 
     return answer
-
-
-def _is_on_device(number: Any) -> bool:
-    return isinstance(number, torch.Tensor) and number.is_cuda
 
 
 def _uniques(value: Value, args: Any, kwargs: Any) -> bytes:

@@ -65,7 +65,7 @@ def program(
             if backward:
                 loss = _first_with_gradient(out)
                 (loss.sum() if loss.dim() else loss).backward()
-            elif not trains[0] and not _has_tensor(out):
+            elif not (trains[0] or any(isinstance(one, torch.Tensor) for one in tree_leaves(out))):
                 raise BudgetError(f"the function returned {shown(out)}, which has no tensor")
             return out
 
@@ -137,10 +137,6 @@ def _input(argument: Any, sizes: Mapping[str, int], floating: Any, backward: boo
     shape = [sizes[dim] if isinstance(dim, str) else dim for dim in argument.dims]
     tensor = torch.empty(shape, dtype=kind, device=process_device().maker.device)
     return tensor.requires_grad_(backward and kind.is_floating_point)
-
-
-def _has_tensor(out: Any) -> bool:
-    return any(isinstance(leaf, torch.Tensor) for leaf in tree_leaves(out))
 
 
 def _first_with_gradient(out: Any) -> torch.Tensor:

@@ -170,12 +170,9 @@ class ValuesOfStorages:
 
     def random(self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Random:
         """Returns the state from which an operator draws, and moves its generator on."""
-        given = owner(kwargs.get("generator") or next(filter(_is_generator, args), None))
+        generators = (arg for arg in args if isinstance(arg, RealGenerator))
+        given = owner(kwargs.get("generator") or next(generators, None))
         state = self.default if given is None else getattr(given, "on_device", None)
         if state is None:
             raise RuntimeError("Expected a 'cuda' device type for generator but found 'cpu'")
         return state.draw(moved_by(func, args, kwargs, self._profile()))
-
-
-def _is_generator(arg: Any) -> bool:
-    return isinstance(arg, RealGenerator)

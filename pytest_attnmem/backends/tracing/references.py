@@ -66,7 +66,8 @@ def path(chain: Sequence[Any], found: Owner) -> str:
     """
     edge = next((place for place in range(len(chain) - 1, 0, -1) if type(chain[place]) is Edge), 0)
     if edge:
-        return _over(chain[edge], path(chain[:edge], found._replace(shown=_bare(found.shown))))
+        shown = "{}" if found.shown == SAVED_BY else found.shown
+        return _over(chain[edge], path(chain[:edge], found._replace(shown=shown)))
     names, where = found.start, ""
     if "{" not in found.shown:
         return found.shown
@@ -90,10 +91,6 @@ def path(chain: Sequence[Any], found: Owner) -> str:
     names = _OF_MODULES.sub(lambda m: f"[{m[1]}]" if m[1] else f".{m[2]}", names)
     names = _OF_PYTEST.sub(lambda m: m[1] or "", names)
     return found.shown.format(excerpt(names, 120).lstrip("."), where=where)
-
-
-def _bare(shown: str) -> str:
-    return "{}" if shown == SAVED_BY else shown
 
 
 def _over(edge: Edge, holder: str) -> str:

@@ -58,7 +58,8 @@ def triton_kernel(call: SimpleNamespace) -> None:
     try:
         run_kernel(launch.function, launch.grid, given, call.tensors, launch.left)
     except Exception as error:  # whatever a kernel's code raises
-        raise _refusal(launch.function.fn.__name__, _first(error)) from error
+        name, why = launch.function.fn.__name__, _reason(_first(error))
+        raise UnknownValue(f"Triton's interpreter cannot run {name}: {why}") from error
 
 
 def _filled(arg: Any, tensors: list[torch.Tensor]) -> Any:
@@ -73,10 +74,6 @@ def _first(error: BaseException) -> BaseException:
     while type(error).__name__ == "InterpreterError" and error.__cause__ is not None:
         error = error.__cause__
     return error
-
-
-def _refusal(name: str, error: BaseException) -> UnknownValue:
-    return UnknownValue(f"Triton's interpreter cannot run {name}: {_reason(error)}")
 
 
 def _reason(error: BaseException) -> str:

@@ -148,10 +148,6 @@ def _fill(call: OpCall) -> AllocationPlan:
     return temporary("value", value.nbytes if same else 0)
 
 
-def _no_memory(_: OpCall) -> AllocationPlan:
-    return ()
-
-
 #: The tangent of a constant, and questions that autograd asks of a tangent.
 _WITHOUT_MEMORY: Final = ("_efficientzerotensor", "is_same_size", "_has_same_storage_numel")
 _REAL_OF_COMPLEX: Final = ("aten.abs", "aten.abs.out", "aten.angle", "aten.angle.out")
@@ -165,7 +161,7 @@ RULES: Final = MappingProxyType[str, Rule](
     {
         **{f"aten.{name}": allocate_outputs for name in (*FACTORIES, *IN_PLACE, *UNTAGGED)},
         **{f"aten.{name}": _filled for name in INTO_TARGETS},
-        **{f"aten.{name}.default": _no_memory for name in _WITHOUT_MEMORY},
+        **{f"aten.{name}.default": lambda _: () for name in _WITHOUT_MEMORY},
         **dict.fromkeys(_REAL_OF_COMPLEX, _real_of_complex),
         "aten.pow.Tensor_Scalar": _power,
         "aten.pow.Tensor_Scalar_out": _power,
