@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import torch
 
+from .wide_dtype import wide
+
 #: Query, key and value, or their gradients.
 Inputs = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
 
@@ -103,17 +105,17 @@ def attend_backward(
     """Returns the gradients of ``attend``, from its output and its logsumexp [B, H, N]."""
     query, key, value = inputs
     heads = query.shape[1]
-    grad, wide_key = _wide(grad), _for_each_head(key, heads)
-    weights = (_scores(query, wide_key, how) - _wide(lse).unsqueeze(-1)).exp()
+    grad, wide_key = wide(grad), _for_each_head(key, heads)
+    weights = (_scores(query, wide_key, how) - wide(lse).unsqueeze(-1)).exp()
     grad_weights = grad @ _for_each_head(value, heads).mT
     kept = weights
     if how.dropout:
         factor = how.dropout.factor(weights.shape)
         kept, grad_weights = weights * factor, grad_weights * factor
-    grad_scores = weights * (grad_weights - (grad * _wide(out)).sum(-1, keepdim=True))
+    grad_scores = weights * (grad_weights - (grad * wide(out)).sum(-1, keepdim=True))
     return Gradients(
         (grad_scores @ wide_key * how.scale).to(query.dtype),
-        _to_shared_heads(grad_scores.mT @ _wide(query) * how.scale, key),
+        _to_shared_heads(grad_scores.mT @ wide(query) * how.scale, key),
         _to_shared_heads(kept.mT @ grad, value),
         None if how.bias is None else grad_scores.sum_to_size(how.bias.shape).to(how.bias.dtype),
     )
@@ -123,18 +125,14 @@ inf = float("inf")
 
 
 def _scores(query: torch.Tensor, key: torch.Tensor, how: Scores) -> torch.Tensor:
-    scores = _wide(query) @ key.mT * how.scale
+    scores = wide(query) @ key.mT * how.scale
     if how.bias is not None:
-        scores = scores + _wide(how.bias)
+        scores = scores + wide(how.bias)
     return scores if how.visible is None else scores.masked_fill(~how.visible, -inf)
 
 
-def _wide(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor if tensor.dtype == torch.float64 else tensor.float()
-
-
 def _for_each_head(tensor: torch.Tensor, heads: int) -> torch.Tensor:
-    return _wide(tensor).repeat_interleave(heads // max(tensor.shape[1], 1), dim=1)
+    return wide(tensor).repeat_interleave(heads // max(tensor.shape[1], 1), dim=1)
 
 
 def _to_shared_heads(grad: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:

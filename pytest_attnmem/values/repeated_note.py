@@ -3,42 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from .host_tensor import HostTensor
 from .notes import Buffer, Layout, Layouts, Note, Ref
 from .op_traits import op_traits
 
 
-class RepeatedNote:
+class RepeatedNote(NamedTuple):
     """A call that reads tensors, changes none, draws no numbers and makes one new tensor."""
 
-    __slots__ = ("args", "func", "inputs", "kwargs", "output", "places")
-
-    def __init__(
-        self,
-        func: Any,
-        args: tuple[Any, ...],
-        places: tuple[int, ...],
-        kwargs: dict[str, Any],
-        inputs: tuple[Layout, ...],
-        output: Layout,
-    ) -> None:
-        self.func = func
-        self.args = args
-        """The arguments, with anything in the places of tensors."""
-        self.places = places
-        """The positions of the tensors among the arguments."""
-        self.kwargs = kwargs
-        self.inputs = inputs
-        """The layouts of the tensors."""
-        self.output = output
-        """The layout of the result, which begins with its storage."""
+    func: Any
+    args: tuple[Any, ...]
+    """The arguments, with anything in the places of tensors."""
+    places: tuple[int, ...]
+    """The positions of the tensors among the arguments."""
+    kwargs: dict[str, Any]
+    inputs: tuple[Layout, ...]
+    """The layouts of the tensors."""
+    output: Layout
+    """The layout of the result, which begins with its storage."""
 
     def moved(self, by: Sequence[int]) -> RepeatedNote:
         """Returns the note of a call whose tensors begin so many elements further on."""
         inputs = tuple([layout.moved(one) for layout, one in zip(self.inputs, by, strict=True)])
-        return RepeatedNote(self.func, self.args, self.places, self.kwargs, inputs, self.output)
+        return self._replace(inputs=inputs)
 
 
 class RepeatedRun(Note):

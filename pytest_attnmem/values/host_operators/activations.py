@@ -11,6 +11,10 @@ from typing import Final
 
 import torch
 
+from ..wide_dtype import wide
+
+aten = torch.ops.aten
+
 
 def softmax(call: SimpleNamespace) -> torch.Tensor:
     """Returns ``_softmax``, in float32 if ``half_to_float``."""
@@ -24,27 +28,20 @@ def log_softmax(call: SimpleNamespace) -> torch.Tensor:
 
 def softmax_backward(call: SimpleNamespace) -> torch.Tensor:
     """Returns ``output * (grad - sum(output * grad))`` in the dtype of the input."""
-    output, grad = _wide(call.output), _wide(call.grad_output)
+    output, grad = wide(call.output), wide(call.grad_output)
     found = output * (grad - (output * grad).sum(call.dim, keepdim=True))
     return found.to(call.input_dtype)
 
 
 def log_softmax_backward(call: SimpleNamespace) -> torch.Tensor:
     """Returns ``grad - exp(output) * sum(grad)`` in the dtype of the input."""
-    grad = _wide(call.grad_output)
-    found = grad - _wide(call.output).exp() * grad.sum(call.dim, keepdim=True)
+    grad = wide(call.grad_output)
+    found = grad - wide(call.output).exp() * grad.sum(call.dim, keepdim=True)
     return found.to(call.input_dtype)
-
-
-def _wide(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.to(torch.promote_types(tensor.dtype, torch.float32))
 
 
 def _dtype(call: SimpleNamespace) -> torch.dtype:
     return torch.float32 if call.half_to_float else call.self.dtype
-
-
-aten = torch.ops.aten
 
 
 def log_sigmoid(call: SimpleNamespace) -> tuple[torch.Tensor, torch.Tensor]:
@@ -55,8 +52,7 @@ def log_sigmoid(call: SimpleNamespace) -> tuple[torch.Tensor, torch.Tensor]:
 
 def log_sigmoid_backward(call: SimpleNamespace) -> torch.Tensor:
     """Returns ``grad_output * sigmoid(-self)``."""
-    wide = call.self if call.self.dtype == torch.float64 else call.self.float()
-    grad: torch.Tensor = call.grad_output * torch.sigmoid(-wide)
+    grad: torch.Tensor = call.grad_output * torch.sigmoid(-wide(call.self))
     return grad.to(call.self.dtype)
 
 
@@ -72,8 +68,7 @@ def masked_scale(call: SimpleNamespace) -> torch.Tensor:
 
 
 def _scaled(tensor: torch.Tensor, mask: torch.Tensor, scale: float) -> torch.Tensor:
-    wide = tensor if tensor.dtype == torch.float64 else tensor.float()
-    return (wide * mask * scale).to(tensor.dtype)
+    return (wide(tensor) * mask * scale).to(tensor.dtype)
 
 
 OPERATORS: Final = MappingProxyType(

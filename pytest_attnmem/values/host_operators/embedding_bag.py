@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import torch
 
+from ..wide_dtype import wide
+
 aten = torch.ops.aten
 MAX = 2
 
@@ -19,7 +21,7 @@ def with_the(operator: Callable[..., Any]) -> Callable[[SimpleNamespace], tuple[
     """Returns a function for one of the two operators, with the outputs that CUDA gives."""
 
     def bags(call: SimpleNamespace) -> tuple[Any, ...]:
-        weight = call.weight if call.weight.dtype == torch.float64 else call.weight.float()
+        weight = wide(call.weight)
         each = call.per_sample_weights
         out, _, sizes, largest = operator(
             weight, call.indices, call.offsets, call.scale_grad_by_freq, call.mode, call.sparse,

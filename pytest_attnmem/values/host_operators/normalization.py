@@ -13,6 +13,8 @@ from typing import Any, Final
 
 import torch
 
+from ..wide_dtype import wide
+
 aten = torch.ops.aten
 
 
@@ -68,11 +70,11 @@ def _normalized(
     training: bool,
     momentum: float,
 ) -> tuple[torch.Tensor, ...]:
-    running = [_wide(running_mean), _wide(running_var)]
+    running = _all_wide(running_mean, running_var)
+    of_layer = _all_wide(call.input, call.weight, call.bias)
     out, mean, invstd = aten.native_batch_norm.default(
-        _wide(call.input), _wide(call.weight), _wide(call.bias), *running, training, momentum,
-        call.eps,
-    )  # fmt: skip
+        *of_layer, *running, training, momentum, call.eps
+    )
     for target, value in zip((running_mean, running_var), running, strict=True):
         if training and target is not value and target is not None and value is not None:
             target.copy_(value)
@@ -88,10 +90,9 @@ def _gradients(
     train: bool,
     asked: list[bool],
 ) -> tuple[Any, ...]:
-    found = aten.native_batch_norm_backward.default(
-        _wide(grad), _wide(call.input), _wide(call.weight), _wide(call.running_mean),
-        _wide(call.running_var), _wide(saved[0]), _wide(saved[1]), train, call.eps, asked,
-    )  # fmt: skip
+    running = (call.running_mean, call.running_var)
+    tensors = _all_wide(grad, call.input, call.weight, *running, *saved)
+    found = aten.native_batch_norm_backward.default(*tensors, train, call.eps, asked)
     of_weight = call.input.dtype if call.weight is None else call.weight.dtype
     dtypes = (call.input.dtype, of_weight, of_weight)
     return tuple(
@@ -104,27 +105,21 @@ def _reserve(call: SimpleNamespace) -> torch.Tensor:
     return call.input.new_empty(0, dtype=torch.uint8)  # type: ignore[no-any-return]
 
 
-aten = torch.ops.aten
-
-
 def layer(call: SimpleNamespace) -> tuple[torch.Tensor, ...]:
     """Returns the output, the mean and the inverse deviation of a layer."""
+    affine = _all_wide(call.weight, call.bias)
     out, *saved = aten.native_layer_norm.default(
-        _wide(call.input),
-        call.normalized_shape,
-        _wide(call.weight),
-        _wide(call.bias),
-        call.eps,
+        wide(call.input), call.normalized_shape, *affine, call.eps
     )
     return out.to(call.input.dtype), *saved
 
 
 def layer_backward(call: SimpleNamespace) -> tuple[Any, ...]:
     """Returns the gradients of input, weight and bias; None for those that are not asked."""
+    saved = _all_wide(call.mean, call.rstd, call.weight, call.bias)
     found = aten.native_layer_norm_backward.default(
-        _wide(call.grad_out), _wide(call.input), call.normalized_shape, _wide(call.mean),
-        _wide(call.rstd), _wide(call.weight), _wide(call.bias), call.output_mask,
-    )  # fmt: skip
+        wide(call.grad_out), wide(call.input), call.normalized_shape, *saved, call.output_mask
+    )
     return tuple(
         None if gradient is None else gradient.to((call.input if of is None else of).dtype)
         for gradient, of in zip(found, (call.input, call.weight, call.bias), strict=True)
@@ -133,16 +128,16 @@ def layer_backward(call: SimpleNamespace) -> tuple[Any, ...]:
 
 def rms(call: SimpleNamespace) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns ``x / sqrt(mean(x²) + eps) * weight`` and the inverse root, for the backward."""
-    wide = call.input if call.input.dtype == torch.float64 else call.input.float()
-    eps = torch.finfo(wide.dtype).eps if call.eps is None else call.eps
-    rstd = (wide.square().mean(_dims(call), keepdim=True) + eps).rsqrt()
-    out = wide * rstd if call.weight is None else wide * rstd * call.weight
+    values = wide(call.input)
+    eps = torch.finfo(values.dtype).eps if call.eps is None else call.eps
+    rstd = (values.square().mean(_dims(call), keepdim=True) + eps).rsqrt()
+    out = values * rstd if call.weight is None else values * rstd * call.weight
     return out.to(call.input.dtype), rstd
 
 
 def rms_backward(call: SimpleNamespace) -> tuple[Any, ...]:
     """Returns the gradients of input and weight; None for those that are not asked."""
-    grad = call.grad_out if call.grad_out.dtype == torch.float64 else call.grad_out.float()
+    grad = wide(call.grad_out)
     normal = call.input * call.rstd
     scaled = grad if call.weight is None else grad * call.weight
     of_input = call.rstd * (scaled - normal * (scaled * normal).mean(_dims(call), keepdim=True))
@@ -158,14 +153,14 @@ def _dims(call: SimpleNamespace) -> list[int]:
 
 def statistics(call: SimpleNamespace) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns the mean and the inverse deviation of each channel."""
-    wide = _float(call.input)
-    var, mean = torch.var_mean(wide, _inner_dims(wide), correction=0)
+    values = wide(call.input)
+    var, mean = torch.var_mean(values, _inner_dims(values), correction=0)
     return mean, (var + call.eps).rsqrt()
 
 
 def normalized(call: SimpleNamespace) -> torch.Tensor:
     """Returns ``(input - mean) * invstd * weight + bias``."""
-    out = (_float(call.input) - _spread(call.mean, call)) * _spread(call.invstd, call)
+    out = (wide(call.input) - _spread(call.mean, call)) * _spread(call.invstd, call)
     if call.weight is not None:
         out = out * _spread(call.weight, call)
     if call.bias is not None:
@@ -181,10 +176,10 @@ def gathered(call: SimpleNamespace) -> tuple[torch.Tensor, torch.Tensor]:
 
 def gathered_with_counts(call: SimpleNamespace) -> tuple[torch.Tensor, torch.Tensor]:
     """Returns the statistics of all processes; updates the running ones in place."""
-    counts, means = _float(call.counts)[:, None], _float(call.mean)
+    counts, means = wide(call.counts)[:, None], wide(call.mean)
     total = counts.sum()
     mean = (counts * means).sum(0) / total
-    squares = _float(call.invstd) ** -2 - call.eps + (means - mean) ** 2
+    squares = wide(call.invstd) ** -2 - call.eps + (means - mean) ** 2
     var = (counts * squares).sum(0) / total
     unbiased = var * total / (total - 1)
     for running, now in ((call.running_mean, mean), (call.running_var, unbiased)):
@@ -195,9 +190,9 @@ def gathered_with_counts(call: SimpleNamespace) -> tuple[torch.Tensor, torch.Ten
 
 def reduced(call: SimpleNamespace) -> tuple[Any, ...]:
     """Returns the sums of ``dy`` and ``dy * (x - mean)``, and the gradients of weight and bias."""
-    grad, wide = _float(call.grad_out), _float(call.input)
-    of_grad = grad.sum(_inner_dims(wide))
-    of_both = (grad * (wide - _spread(call.mean, call))).sum(_inner_dims(wide))
+    grad, values = wide(call.grad_out), wide(call.input)
+    of_grad = grad.sum(_inner_dims(values))
+    of_both = (grad * (values - _spread(call.mean, call))).sum(_inner_dims(values))
     dtype = of_grad.dtype if call.weight is None else call.weight.dtype
     return (
         of_grad if call.input_g else None,
@@ -209,10 +204,10 @@ def reduced(call: SimpleNamespace) -> tuple[Any, ...]:
 
 def input_gradient(call: SimpleNamespace) -> torch.Tensor:
     """Returns the gradient of the input, from the sums over all processes."""
-    total, invstd = call.count.sum(), _float(call.invstd)
-    centered = _float(call.input) - _spread(call.mean, call)
+    total, invstd = call.count.sum(), wide(call.invstd)
+    centered = wide(call.input) - _spread(call.mean, call)
     slope = _spread(invstd**2 * call.sum_dy_xmu / total, call)
-    grad = _float(call.grad_out) - _spread(call.sum_dy / total, call) - centered * slope
+    grad = wide(call.grad_out) - _spread(call.sum_dy / total, call) - centered * slope
     grad = grad * _spread(invstd if call.weight is None else invstd * call.weight, call)
     return grad.to(call.input.dtype)
 
@@ -222,15 +217,11 @@ def _inner_dims(tensor: torch.Tensor) -> list[int]:
 
 
 def _spread(statistic: torch.Tensor, call: SimpleNamespace) -> torch.Tensor:
-    return _float(statistic).reshape(1, -1, *[1] * (call.input.dim() - 2))
+    return wide(statistic).reshape(1, -1, *[1] * (call.input.dim() - 2))
 
 
-def _wide(tensor: torch.Tensor | None) -> torch.Tensor | None:
-    return None if tensor is None else _float(tensor)
-
-
-def _float(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor if tensor.dtype == torch.float64 else tensor.float()
+def _all_wide(*tensors: torch.Tensor | None) -> list[torch.Tensor | None]:
+    return [None if tensor is None else wide(tensor) for tensor in tensors]
 
 
 OPERATORS: Final = MappingProxyType(

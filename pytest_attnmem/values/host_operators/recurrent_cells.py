@@ -7,13 +7,15 @@ from typing import Any, Final
 
 import torch
 
+from ..wide_dtype import wide
+
 
 def lstm_cell(call: SimpleNamespace) -> tuple[torch.Tensor, ...]:
     """Returns the state [B, H], the cell [B, H] and the four gates [B, 4H] for the backward."""
     gates = _sum(call.input_gates, call.hidden_gates, call.input_bias, call.hidden_bias)
     enter, forget, new, leave = gates.chunk(4, 1)
     enter, forget, new, leave = enter.sigmoid(), forget.sigmoid(), new.tanh(), leave.sigmoid()
-    cell = forget * _wide(call.cx) + enter * new
+    cell = forget * wide(call.cx) + enter * new
     found = (leave * cell.tanh(), cell, torch.cat((enter, forget, new, leave), 1))
     return tuple(tensor.to(call.cx.dtype) for tensor in found)
 
@@ -22,15 +24,15 @@ def lstm_cell_backward(call: SimpleNamespace) -> tuple[Any, ...]:
     """Returns the gradients of the gates [B, 4H], of the cell [B, H] and of the bias [4H]."""
     if call.grad_hy is None and call.grad_cy is None:
         return None, None, None
-    enter, forget, new, leave = _wide(call.workspace).chunk(4, 1)
-    state = 0 if call.grad_hy is None else _wide(call.grad_hy)
-    shown = _wide(call.cy).tanh()
+    enter, forget, new, leave = wide(call.workspace).chunk(4, 1)
+    state = 0 if call.grad_hy is None else wide(call.grad_hy)
+    shown = wide(call.cy).tanh()
     cell = state * leave * (1 - shown * shown)
     if call.grad_cy is not None:
-        cell = cell + _wide(call.grad_cy)
+        cell = cell + wide(call.grad_cy)
     parts = (
         cell * new * (1 - enter) * enter,
-        cell * _wide(call.cx) * (1 - forget) * forget,
+        cell * wide(call.cx) * (1 - forget) * forget,
         cell * enter * (1 - new * new),
         state * shown * (1 - leave) * leave,
     )
@@ -43,7 +45,7 @@ def gru_cell(call: SimpleNamespace) -> tuple[torch.Tensor, ...]:
     from_input = _sum(call.input_gates, None, call.input_bias, None)
     from_hidden = _sum(call.hidden_gates, None, call.hidden_bias, None)
     (ir, ii, new), (hr, hi, hn) = from_input.chunk(3, 1), from_hidden.chunk(3, 1)
-    reset, enter, old = (ir + hr).sigmoid(), (ii + hi).sigmoid(), _wide(call.hx)
+    reset, enter, old = (ir + hr).sigmoid(), (ii + hi).sigmoid(), wide(call.hx)
     new = (new + reset * hn).tanh()
     found = (new + enter * (old - new), torch.cat((reset, enter, new, old, hn), 1))
     return tuple(tensor.to(call.hx.dtype) for tensor in found)
@@ -51,8 +53,8 @@ def gru_cell(call: SimpleNamespace) -> tuple[torch.Tensor, ...]:
 
 def gru_cell_backward(call: SimpleNamespace) -> tuple[Any, ...]:
     """Returns the gradients of both gates [B, 3H], of the state [B, H] and of both biases [3H]."""
-    grad = _wide(call.grad_hy)
-    reset, enter, new, old, hidden = _wide(call.workspace).chunk(5, 1)
+    grad = wide(call.grad_hy)
+    reset, enter, new, old, hidden = wide(call.workspace).chunk(5, 1)
     of_enter = grad * (old - new) * (1 - enter) * enter
     of_new = grad * (1 - enter) * (1 - new * new)
     of_reset = of_new * hidden * (1 - reset) * reset
@@ -64,14 +66,10 @@ def gru_cell_backward(call: SimpleNamespace) -> tuple[Any, ...]:
 
 
 def _sum(*tensors: torch.Tensor | None) -> torch.Tensor:
-    first, *rest = [_wide(tensor) for tensor in tensors if tensor is not None]
+    first, *rest = [wide(tensor) for tensor in tensors if tensor is not None]
     for tensor in rest:
         first = first + tensor
     return first
-
-
-def _wide(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor if tensor.dtype == torch.float64 else tensor.float()
 
 
 OPERATORS: Final = MappingProxyType(
