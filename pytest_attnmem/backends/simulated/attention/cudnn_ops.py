@@ -14,7 +14,7 @@ from ....torch_releases import Version
 from ..op_plan import AllocationPlan, OpCall, Output, Rule, Step, Temporary, argument
 from ..scratch.plan_parts import dense_bytes
 from ..scratch.reduction_launch import power_of_two
-from .layout import FLOAT, round_up
+from .layout import FLOAT, round_up, sizes_of
 
 HOPPER: Final = (9, 0)
 BLACKWELL: Final = (10, 0)
@@ -156,13 +156,11 @@ def backward(call: OpCall) -> AllocationPlan | None:
 def _described(
     call: OpCall, inputs: tuple[Any, Any, Any], bias: Any, *, trains: bool
 ) -> AttentionCall:
-    query, key, value = inputs
-    (B, H, N, d), (M, dv) = query.shape, value.shape[2:]
     return AttentionCall(
         call.profile.compute_capability,
         call.profile.multiprocessors,
         call.version,
-        *(B, H, key.shape[1], N, M, d, dv),
+        *sizes_of(*inputs, heads_first=True),
         biased=bias is not None,
         causal=bool(argument(call, "is_causal")),
         drops=argument(call, "dropout_p") > 0,

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from ....profiles import DeviceProfile
 from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary, argument
 from ..scratch.plan_parts import dense_bytes
-from .layout import FLOAT, divide_up, round_up, rows_contiguous
+from .layout import FLOAT, Sizes, divide_up, round_up, rows_contiguous, sizes_of
 
 
 class BackwardKernel(NamedTuple):
@@ -111,44 +111,17 @@ _UNUSED_STATE: Final = (2, 14)  # allocates the random state that no dropout use
 _KEYS_AT_ONCE: Final = 128  # a forward adds up in memory if a row is longer
 
 
-class _Sizes(NamedTuple):
-    """Batch, query heads, key heads, queries, keys and head dims."""
-
-    B: int
-    H: int
-    Hkv: int
-    N: int
-    M: int
-    d: int
-    dv: int
-    half: bool
-
-
-def _sizes_of(query: Any, key: Any, value: Any, *, heads_first: bool) -> _Sizes:
-    heads, rows = (1, 2) if heads_first else (2, 1)
-    return _Sizes(
-        query.shape[0],
-        query.shape[heads],
-        key.shape[heads],
-        query.shape[rows],
-        key.shape[rows],
-        query.shape[3],
-        value.shape[3],
-        query.element_size() == 2,
-    )
-
-
 def forward(call: OpCall) -> AllocationPlan | None:
     """Plans ``_scaled_dot_product_efficient_attention``: q, k and v are [B, H, N, d]."""
-    return _forward(call, _sizes_of(*call.args[:3], heads_first=True))
+    return _forward(call, sizes_of(*call.args[:3], heads_first=True))
 
 
 def unscaled_forward(call: OpCall) -> AllocationPlan | None:
     """Plans ``_efficient_attention_forward``: q, k and v are [B, N, H, d]."""
-    return _forward(call, _sizes_of(*call.args[:3], heads_first=False))
+    return _forward(call, sizes_of(*call.args[:3], heads_first=False))
 
 
-def _forward(call: OpCall, sizes: _Sizes) -> AllocationPlan | None:
+def _forward(call: OpCall, sizes: Sizes) -> AllocationPlan | None:
     """Plans the random state, the output, the log-sum-exp and an accumulator.
 
     The seed and the offset of the random state are on the host, but from 2.14 on without dropout.
@@ -158,14 +131,15 @@ def _forward(call: OpCall, sizes: _Sizes) -> AllocationPlan | None:
     unused = call.version >= _UNUSED_STATE and not argument(call, "dropout_p")
     state: AllocationPlan = (Output(2), Output(3)) if unused else ()
     plan: AllocationPlan = (*state, Output(0), Output(1))
-    if sizes.half and max(sizes.d, sizes.dv) > _KEYS_AT_ONCE:
+    half = call.args[0].element_size() == 2
+    if half and max(sizes.d, sizes.dv) > _KEYS_AT_ONCE:
         plan += (Temporary("output in float", FLOAT * sizes.B * sizes.N * sizes.H * sizes.dv),)
     return plan
 
 
 def backward(call: OpCall) -> AllocationPlan | None:
     """Plans ``_scaled_dot_product_efficient_attention_backward``."""
-    sizes = _sizes_of(*call.args[1:4], heads_first=True)
+    sizes = sizes_of(*call.args[1:4], heads_first=True)
     wanted = argument(call, "grad_input_mask")
     bias = call.args[4] if wanted[3] else None
     return _backward(call, sizes, call.args[9], bias, heads_first=True)
@@ -175,7 +149,7 @@ def unscaled_backward(call: OpCall) -> AllocationPlan | None:
     """Plans ``_efficient_attention_backward``; sequences of several lengths are not modelled."""
     if call.args[6] is not None or argument(call, "shared_storage_dqdkdv"):
         return None
-    sizes = _sizes_of(*call.args[1:4], heads_first=False)
+    sizes = sizes_of(*call.args[1:4], heads_first=False)
     most, window = argument(call, "num_splits_key"), argument(call, "window_size")
     if most is not None or window:
         return None
@@ -185,7 +159,7 @@ def unscaled_backward(call: OpCall) -> AllocationPlan | None:
 
 def _backward(
     call: OpCall,
-    sizes: _Sizes,
+    sizes: Sizes,
     dropout: float,
     bias: Any | None,
     *,
@@ -196,10 +170,11 @@ def _backward(
     Each head of a group has its own dK and dV.
     """
     longest = max(sizes.d, sizes.dv)
-    kernel = select(call.profile, half=sizes.half, longest=longest, drops=dropout > 0)
+    grad = call.args[0]
+    half = grad.element_size() == 2
+    kernel = select(call.profile, half=half, longest=longest, drops=dropout > 0)
     if sizes.B > _MAX_BATCHES or kernel is None:
         return None
-    grad = call.args[0]
     steps: list[Step] = []
     if not rows_contiguous(grad, heads_first=heads_first):
         steps.append(Temporary("dO as rows", dense_bytes(grad)))
@@ -211,29 +186,29 @@ def _backward(
         rows = sizes.B * sizes.M * sizes.H * grad.element_size()
         steps += [Temporary("dK of each head", rows * sizes.d)]
         steps += [Temporary("dV of each head", rows * sizes.dv)]
-    steps += _row_sums(sizes, kernel)
+    steps += _row_sums(sizes, kernel, half=half)
     workspace = _workspace(call, sizes, kernel)
     if workspace:
         steps.append(Temporary("workspace", workspace))
     return (*steps, Free("row sums"))
 
 
-def _row_sums(sizes: _Sizes, kernel: BackwardKernel) -> AllocationPlan:
+def _row_sums(sizes: Sizes, kernel: BackwardKernel, *, half: bool) -> AllocationPlan:
     """Plans ``delta``: by the kernel itself, or as the row sums of dO·O in float."""
     rows = FLOAT * sizes.B * sizes.H * sizes.N
     if kernel.sums_rows:
         return (Temporary("row sums", rows),)
     product = Temporary("dO·O", rows * sizes.dv)
     widened = (Temporary("O in float", rows * sizes.dv), Temporary("dO in float", rows * sizes.dv))
-    steps: AllocationPlan = (*(widened if sizes.half else ()), product)
-    freed = (Free(product.name), *(Free(one.name) for one in reversed(widened) if sizes.half))
+    steps: AllocationPlan = (*(widened if half else ()), product)
+    freed = (Free(product.name), *(Free(one.name) for one in reversed(widened) if half))
     if sizes.H == 1 or sizes.N == 1:  # the row sums need no reordering
         return (*steps, Temporary("row sums", rows), *freed)
     summed = Temporary("row sums by query", rows)
     return (*steps, summed, Temporary("row sums", rows), Free(summed.name), *freed)
 
 
-def _workspace(call: OpCall, sizes: _Sizes, kernel: BackwardKernel) -> int:
+def _workspace(call: OpCall, sizes: Sizes, kernel: BackwardKernel) -> int:
     """Returns the bytes of float accumulators of dK, dV and dQ (``Params::workspace_size``)."""
     elements = 0
     if kernel.accumulates_keys:
@@ -246,7 +221,7 @@ def _workspace(call: OpCall, sizes: _Sizes, kernel: BackwardKernel) -> int:
     return sizes.B * sizes.H * round_up(elements, 4) * FLOAT
 
 
-def _key_splits(call: OpCall, sizes: _Sizes, kernel: BackwardKernel) -> int:
+def _key_splits(call: OpCall, sizes: Sizes, kernel: BackwardKernel) -> int:
     """Returns the number of blocks of keys that run at once, each with its own accumulator."""
     if call.deterministic or not kernel.splits_keys:
         return 1

@@ -9,34 +9,18 @@ from __future__ import annotations
 from ctypes import c_float
 from math import ceil
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Final
 
 import torch
 
 from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary, argument
 from ..scratch.plan_parts import dense_bytes
-from .layout import FLOAT, divide_up, round_up, rows_contiguous
+from .layout import FLOAT, Sizes, divide_up, round_up, rows_contiguous, sizes_of
 
 _BLOCK_ROWS: Final = 128  # softmax_d and dq_accum are padded to whole blocks
 _SPLIT_ROWS: Final = 64  # queries in a block if keys are split
 _MOST_SPLITS: Final = 128
 _RNG_BYTES: Final = 16  # two uint64: the seed and the offset
-
-
-class _Sizes(NamedTuple):
-    """Batch, query heads, key heads, queries, keys and head dim."""
-
-    B: int
-    H: int
-    Hkv: int
-    N: int
-    M: int
-    d: int
-
-    @property
-    def padded_d(self) -> int:
-        """Returns ``head_size_rounded``."""
-        return round_up(self.d, 32 if self.d <= 128 else 64)
 
 
 def forward(call: OpCall) -> AllocationPlan | None:
@@ -45,10 +29,11 @@ def forward(call: OpCall) -> AllocationPlan | None:
     The layout of the output is not modelled if the queries are expanded over heads or rows.
     """
     dropout, mask = (argument(call, "dropout_p"), argument(call, "return_debug_mask"))
-    query, key = call.args[:2]
+    query = call.args[0]
     if min(query.shape[1:3]) > 1 and 0 in query.stride()[1:3]:
         return None
-    return _forward(call, _heads_first(query, key), dropout, returns_mask=bool(mask))
+    sizes = sizes_of(*call.args[:3], heads_first=True)
+    return _forward(call, sizes, dropout, returns_mask=bool(mask))
 
 
 def unscaled_forward(call: OpCall) -> AllocationPlan | None:
@@ -64,7 +49,7 @@ def unscaled_forward(call: OpCall) -> AllocationPlan | None:
         return None
     if call.args[3] is None:
         plain = not biased and not any(side is not None and side >= 0 for side in window)
-        sizes = _rows_first(query, key)
+        sizes = sizes_of(*call.args[:3], heads_first=False)
         return _forward(call, sizes, dropout, returns_mask=bool(call.args[9]), groups=plain)
     if call.args[5] == 1 and query.shape[1] > key.shape[1]:
         return None
@@ -73,35 +58,24 @@ def unscaled_forward(call: OpCall) -> AllocationPlan | None:
 
 def backward(call: OpCall) -> AllocationPlan:
     """Plans ``_scaled_dot_product_flash_attention_backward``."""
-    query, key = call.args[1:3]
-    return _backward(call, _heads_first(query, key), heads_first=True)
+    return _backward(call, heads_first=True)
 
 
 def unscaled_backward(call: OpCall) -> AllocationPlan:
     """Plans ``_flash_attention_backward``."""
-    query, key, lengths = call.args[1], call.args[2], call.args[6]
+    lengths = call.args[6]
     if lengths is None:
-        return _backward(call, _rows_first(query, key), heads_first=False)
-    (rows, H, d), (columns, Hkv, _) = query.shape, key.shape
+        return _backward(call, heads_first=False)
+    (rows, H, d), (columns, Hkv, dv) = call.args[1].shape, call.args[3].shape
     # All sequences are one batch, and each is padded by a block (``mha_varlen_bwd``).
     padded = rows + _BLOCK_ROWS * (lengths.shape[0] - 1)
-    sizes = _Sizes(1, H, Hkv, rows, columns, d)
+    sizes = Sizes(1, H, Hkv, rows, columns, d, dv)
     parts = divide_up(call.profile.multiprocessors, (lengths.shape[0] - 1) * H)
     return _gradients(call, sizes, padded, parts, heads_first=False)
 
 
-def _heads_first(query: Any, key: Any) -> _Sizes:
-    B, H, N, d = query.shape
-    return _Sizes(B, H, key.shape[1], N, key.shape[2], d)
-
-
-def _rows_first(query: Any, key: Any) -> _Sizes:
-    B, N, H, d = query.shape
-    return _Sizes(B, H, key.shape[2], N, key.shape[1], d)
-
-
 def _forward(
-    call: OpCall, sizes: _Sizes, dropout: float, *, returns_mask: bool, groups: bool = True
+    call: OpCall, sizes: Sizes, dropout: float, *, returns_mask: bool, groups: bool = True
 ) -> AllocationPlan:
     """Plans ``mha_fwd``, which splits the keys for a few queries and adds up the parts."""
     N, H = sizes.N, sizes.H
@@ -116,9 +90,14 @@ def _forward(
         sums = FLOAT * parts * sizes.B * H * N
         split = (
             Temporary("sums of each split", sums),
-            Temporary("output of each split", sums * sizes.padded_d),
+            Temporary("output of each split", sums * _padded(sizes.d)),
         )
     return _results(dropout, split, returns_mask=returns_mask)
+
+
+def _padded(d: int) -> int:
+    """Returns ``head_size_rounded``."""
+    return round_up(d, 32 if d <= 128 else 64)
 
 
 def _results(
@@ -135,13 +114,14 @@ def _results(
     return (*start, first, Output(3), Output(2), Free(first.name))
 
 
-def _backward(call: OpCall, sizes: _Sizes, *, heads_first: bool) -> AllocationPlan:
+def _backward(call: OpCall, *, heads_first: bool) -> AllocationPlan:
+    sizes = sizes_of(*call.args[1:4], heads_first=heads_first)
     parts = divide_up(call.profile.multiprocessors, sizes.B * sizes.H)
     return _gradients(call, sizes, round_up(sizes.N, _BLOCK_ROWS), parts, heads_first=heads_first)
 
 
 def _gradients(
-    call: OpCall, sizes: _Sizes, padded: int, parts: int, *, heads_first: bool
+    call: OpCall, sizes: Sizes, padded: int, parts: int, *, heads_first: bool
 ) -> AllocationPlan:
     """Plans ``mha_bwd``, which adds up dQ in float, with ``padded`` rows a batch.
 
@@ -156,7 +136,7 @@ def _gradients(
     ]
     scalars = FLOAT * sizes.B * sizes.H * padded
     strict = call.deterministic and not torch.is_deterministic_algorithms_warn_only_enabled()
-    accumulated = scalars * sizes.padded_d * (parts if strict else 1)
+    accumulated = scalars * _padded(sizes.d) * (parts if strict else 1)
     steps += [Output(0), Output(1), Output(2)]
     steps += [Temporary("softmax_d", scalars), Temporary("dq_accum", accumulated)]
     if sizes.Hkv != sizes.H:
