@@ -155,7 +155,7 @@ def _row(row: Record, texts: Texts, growths: Any) -> dict[str, Any]:
     data |= {name: _number(getattr(row, name)) for name in sizes}
     return data | {
         "outcome": cells.outcome(row),
-        "explanation": [line.strip() for line in cells.explanation(row)] if row.fails else [],
+        "explanation": [line.strip() for line in row.explanation] if row.fails else [],
         "place": cells.backend(row),
         "backend": row.backend,
         "symbols": [[name, _number(size)] for name, size in row.shape.items()],

@@ -26,7 +26,6 @@ function madeAt(held) {
 function detailsOf(row, texts) {
   const made = make("div", "details");
   if (row.reason) made.append(make("p", `reason ${row.state}`, row.reason));
-  if (row.explanation.length) made.append(make("pre", "explanation", row.explanation.join("\n")));
   made.append(make("div", "facts", "", promise(row), circumstances(row), ...again(row)), metrics(row));
   if (row.components.length) made.append(componentPanel(row, texts));
   if (row.held.length) made.append(heldTable(row, texts));
@@ -40,13 +39,17 @@ function section(className, title) {
   return make("section", className, "", make("h3", "", title));
 }
 
-/** Returns the limit: as it was written, its symbols, and its bytes. */
+/** Returns the limit: as a failure or its writer wrote it, its symbols, and its bytes. */
 function promise(row) {
   const made = section("promise", "Budget");
-  made.append(make("code", "formula", row.budget || (row.baseline_bytes === null ? "none: it was only measured" : "none: only the baseline")));
-  const read = new Set(row.budget.match(/[A-Za-z_]\w*/g));
-  const values = row.symbols.filter(([name]) => read.has(name));
-  if (values.length) made.append(make("p", "values", `with ${symbols(values)}`));
+  if (row.explanation.length) {
+    made.append(make("pre", "formula explanation", row.explanation.join("\n")));
+  } else {
+    made.append(make("code", "formula", row.budget || (row.baseline_bytes === null ? "none: it was only measured" : "none: only the baseline")));
+    const read = new Set(row.budget.match(/[A-Za-z_]\w*/g));
+    const values = row.symbols.filter(([name]) => read.has(name));
+    if (values.length) made.append(make("p", "values", `with ${symbols(values)}`));
+  }
   if (row.limit_bytes !== null) {
     made.append(make("p", "limit", "", make("b", "", `= ${sized(row.limit_bytes)}`), ` ${exact(row.limit_bytes)}`));
   }
