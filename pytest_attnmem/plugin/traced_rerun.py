@@ -17,7 +17,7 @@ from ..measurement.measurement import Measurement
 from ..measurement.protocol import SearchTime
 from ..measurement.qkv_inputs import Resized
 from ..measurement.window_stack import HolderSearch
-from .another_run import another_run, kept_state, reset_item
+from .another_run import another_run, begin_again, reset_item
 from .fresh_fixtures import NotMadeAnew, made_anew, own_fixtures
 from .plan import PLAN
 
@@ -123,19 +123,19 @@ class TracedRerun:
 
         Other sizes are given by fixtures that are made anew for them.
         """
-        kept_state(self._item)  # of the first run's fixtures
         with ExitStack() as stack:
             with suppress(NotMadeAnew):
                 names = () if self._sizes else own_fixtures(self._item)
                 stack.enter_context(made_anew(self._item, names))
+            begin_again(self._item)
             yield
 
     def _run_once(self, primed: PrimedBackend, *, trace: bool) -> None:
         opened = None
         with (
             self._memory.dry_run(self._sizes) as regions,
-            self._own_fixtures(),
             another_run(self._item, empty_caches=self._empty_caches),
+            self._own_fixtures(),  # the state is put back after they end
         ):
             try:
                 reset_item(self._item)

@@ -207,3 +207,30 @@ def test_it(profiler): torch.ones(4096)
 """).run()
     assert ran.outcomes == {"failed": 1}  # not in the teardown of the fixture
     assert ran.outcome("test_it") == "not enforced: another profiler is running on this thread"
+
+
+def test_what_its_fixtures_do_is_put_back(suite):
+    ran = suite.tests("""
+import random
+
+TABLE, EVENTS = {}, []
+
+@pytest.fixture
+def layer():
+    print("made")
+    torch.manual_seed(3), random.seed(3)
+    TABLE["layer"] = torch.ones(64)
+    yield TABLE["layer"]
+    del TABLE["layer"]
+    EVENTS.append("ended")
+
+def test_it(layer): layer * torch.rand(64) * random.random()
+
+def test_after():
+    found = torch.rand(1), random.random()
+    torch.manual_seed(3), random.seed(3)
+    torch.rand(64), random.random()
+    assert found == (torch.rand(1), random.random())
+    assert (TABLE, EVENTS) == ({}, ["ended"])
+""").run("--attnmem-backend=cpu", "--attnmem-update=all", "-rP")
+    assert (ran.outcomes, ran.text.count("made\n")) == ({"passed": 2}, 1)

@@ -527,3 +527,29 @@ def test_other(model):
 """).run("--attnmem-backend=simulated")
     assert ran.outcomes == {"passed": 2}
     assert sorted(row["peak_bytes"] for row in ran.rows) == [512, 9_224]
+
+
+def test_a_gradient_that_a_fixture_made_is_older_though_python_sees_it_first_here(suite):
+    ran = suite.tests("""
+@pytest.fixture
+def layer():
+    layer = torch.nn.Linear(32, 32, bias=False)
+    layer(torch.ones(1, 32)).sum().backward()
+    return layer
+
+budget = pytest.mark.memory_budget("1 MiB")
+
+@budget
+def test_zero(layer):
+    layer.zero_grad()
+    torch.ones(8)
+
+@budget
+def test_norm(layer): torch.nn.utils.clip_grad_norm_(layer.parameters(), 1.0)
+
+@budget
+def test_step(layer):
+    torch.optim.SGD(layer.parameters(), momentum=0.9).step()
+""").run("--attnmem-backend=simulated")
+    assert ran.outcomes == {"passed": 3}
+    assert [row["retained_bytes"] for row in ran.rows] == [0, 0, -4096]

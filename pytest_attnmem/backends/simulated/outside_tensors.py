@@ -105,6 +105,11 @@ class OutsideTensors:
         if found:
             with past_transforms(), past_modes(), torch.no_grad():
                 for tensor in found:
+                    if _is_new(tensor):
+                        self._refuse(
+                            "a tensor was made on the host by code that PyTorch gives no device,"
+                            f" such as torch.Tensor(…), and was used{at()}; name its device"
+                        )
                     self._move(tensor)
         return bool(found)
 
@@ -193,11 +198,6 @@ class OutsideTensors:
                 f" ({type(tensor.grad_fn).__name__}), which cannot be simulated; compute it inside,"
                 " or detach it"
             )
-        if _is_new(tensor):
-            self._refuse(
-                "a tensor was made on the host by code that PyTorch gives no device, such as"
-                f" torch.Tensor(…), and was used{at()}; name its device"
-            )
         data, gradient = tensor.detach(), tensor.grad
         self._moved[id(tensor)] = _Moved(
             ref(tensor),
@@ -270,6 +270,7 @@ class OutsideTensors:
 def _is_new(tensor: torch.Tensor) -> bool:
     """Returns True for a tensor of this window, before which all garbage was collected.
 
-    Python collects none while a window is open, so what is made then is of the youngest objects.
+    Python collects none while a window is open, so what is made then is of the youngest objects. So
+    is an older gradient that Python sees for the first time.
     """
     return any(one is tensor for one in gc.get_objects(generation=0))
