@@ -18,7 +18,7 @@ class _Generator(NamedTuple):
 
 
 class Generators:
-    """The generators of Python, NumPy and torch, with their states.
+    """The generators of Python, Hypothesis, NumPy and torch, with their states.
 
     Those of a device are among them once the program has used it.
     """
@@ -44,6 +44,7 @@ class Generators:
 
 def _generators() -> Iterator[_Generator]:
     yield _Generator(random.getstate, random.setstate, random.seed)
+    yield from _of_hypothesis()
     if (numpy := sys.modules.get("numpy")) is not None:
         found: Any = numpy.random  # which NumPy imports on first use
         yield _Generator(found.get_state, found.set_state, found.seed)
@@ -53,6 +54,20 @@ def _generators() -> Iterator[_Generator]:
     devices = torch.cuda.default_generators if torch.cuda.is_initialized() else ()
     for one in (torch.default_generator, *devices):
         yield _Generator(one.get_state, one.set_state, one.manual_seed)
+
+
+def _of_hypothesis() -> Iterator[_Generator]:
+    """Yields the generator that seeds the examples of a test, which Hypothesis makes on first use.
+
+    Tests with ``derandomize`` and ``--hypothesis-seed`` draw nothing from it.
+    """
+    core: Any = sys.modules.get("hypothesis.core")
+    place, name = getattr(core, "threadlocal", core), "_hypothesis_global_random"
+    if hasattr(place, name):
+        if getattr(place, name) is None:
+            setattr(place, name, random.Random())
+        found: random.Random = getattr(place, name)
+        yield _Generator(found.getstate, found.setstate, found.seed)
 
 
 def _plain(state: Any) -> Any:

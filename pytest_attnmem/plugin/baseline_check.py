@@ -80,8 +80,11 @@ class BaselineCheck:
             measured = self._numbers.settled(part.name, budget.metric, part.primed)
         entry = measured.entry if measured else None
         over = verdict is not None and verdict.outcome is Outcome.OVER
-        if measured is not None and measured.unsettled and not over and (bare or entry):
-            return self._unsettled(part.name, measured, measurement, budget)
+        if measured is not None and measured.unsettled:
+            del self._numbers.by_row[part.name, budget.metric]  # it is not recorded
+            if not over and (bare or entry):
+                return not_enforced(measured.unsettled, Obstacle.NOT_REPEATED, measurement, budget)
+            measured = None
         if measured is None or entry is None or over:
             if verdict is None:
                 return self._unmeasured(part.name, budget, measurement)
@@ -112,13 +115,6 @@ class BaselineCheck:
         if self._update == "all" and measured.made.retained:
             return True
         return measured.state is not State.SAME
-
-    def _unsettled(
-        self, region: str, measured: Measured, measurement: Measurement, budget: Budget
-    ) -> Verdict:
-        """Returns ``not enforced``, with what outlived a run; the number is not recorded."""
-        self._numbers.by_row.pop((region, budget.metric), None)
-        return not_enforced(measured.unsettled, Obstacle.NOT_REPEATED, measurement, budget)
 
     def _unmeasured(self, region: str, budget: Budget, measurement: Measurement) -> Verdict | None:
         """Returns ``not enforced`` for a region without a limit whose entry met no number."""

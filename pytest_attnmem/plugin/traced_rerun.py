@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
 
@@ -18,7 +19,7 @@ from ..measurement.protocol import SearchTime
 from ..measurement.qkv_inputs import Resized
 from ..measurement.window_stack import HolderSearch
 from .another_run import another_run, begin_again, reset_item
-from .fresh_fixtures import NotMadeAnew, made_anew, own_fixtures
+from .fresh_fixtures import NotMadeAnew, given, made_anew, own_fixtures
 from .plan import PLAN
 
 
@@ -37,9 +38,10 @@ def keep_for_unittest(item: pytest.Item, error: BaseException) -> None:
 class TracedRerun:
     """A second run, made on first use; its regions and checks do not raise.
 
-    ``sizes`` replaces sizes of inputs: symbol → own size and other size. ``metric`` is the number
-    that the run is made for. With ``search``, the run finds who holds the tensors that are left, or
-    those of a peak. ``empty_caches`` runs it as a first run: caches are empty.
+    ``sizes`` replaces sizes of inputs: symbol → own size and other; ``arguments`` has the other
+    sizes of arguments. ``metric`` is the number that the run is made for. With ``search``, the run
+    finds who holds the tensors that are left, or those of a peak. ``empty_caches`` runs it as a
+    first run: caches are empty.
     """
 
     def __init__(
@@ -51,12 +53,14 @@ class TracedRerun:
         metric: str = "peak",
         search: HolderSearch = None,
         *,
+        arguments: Mapping[str, int] = MappingProxyType({}),
         empty_caches: bool = False,
     ) -> None:
         self._item = item
         self._memory = memory
         self._failed = failed
         self._sizes = sizes
+        self._arguments = arguments
         self._metric = metric
         self._search = search
         self._empty_caches = empty_caches or bool(sizes)
@@ -121,12 +125,16 @@ class TracedRerun:
     def _own_fixtures(self) -> Iterator[None]:
         """Makes the test's own fixtures anew, as the first run found them, where that is possible.
 
-        Other sizes are given by fixtures that are made anew for them.
+        Raises:
+            NotMadeAnew: a fixture cannot be made with other sizes.
         """
         with ExitStack() as stack:
-            with suppress(NotMadeAnew):
-                names = () if self._sizes else own_fixtures(self._item)
-                stack.enter_context(made_anew(self._item, names))
+            if self._sizes:
+                stack.enter_context(given(self._item, self._arguments))
+            else:
+                with suppress(NotMadeAnew):
+                    names = own_fixtures(self._item)
+                    stack.enter_context(made_anew(self._item, names))
             begin_again(self._item)
             yield
 

@@ -14,7 +14,6 @@ from ..measurement.measurement import Measurement
 from ..measurement.peak_watch import PeakWatch
 from ..measurement.protocol import SearchTime
 from ..measurement.symbolic_shapes import Elsewhere, proved
-from .fresh_fixtures import given
 from .item_arguments import sized_arguments
 from .traced_rerun import TracedRerun
 
@@ -132,12 +131,12 @@ class TracedRuns:
             if other is None:
                 continue
             arguments = {self._arguments[symbol]: other} if symbol in self._arguments else {}
-            run = TracedRerun(self._item, self._memory, False, {symbol: (own, other)})
-            with given(self._item, arguments):
-                try:
-                    run.whole(primed)
-                except AttnMemError:
-                    continue
+            size = {symbol: (own, other)}
+            run = TracedRerun(self._item, self._memory, False, size, arguments=arguments)
+            try:
+                run.whole(primed)
+            except AttnMemError:
+                continue
             yield symbol, other, run
 
 

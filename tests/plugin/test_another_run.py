@@ -444,6 +444,15 @@ def test_of_torch():
 def test_seeded(seeded): torch.ones(random.randint(1, 9999)), torch.randn(64, 64).relu().nonzero()
 
 def test_of_values_alone(): torch.randn(64)
+
+@pytest.mark.memory_budget("1 MiB")
+def test_with_a_limit(): torch.ones(random.randint(1, 9999))
+
+def test_with_a_region(attnmem):
+    with attnmem.region("drawn"):
+        torch.ones(random.randint(1, 9999))
+    with attnmem.region("limited", "1 MiB"):
+        torch.ones(random.randint(1, 9999))
 """).run("--attnmem-backend=cpu", "--attnmem-update=all")
     refused = (
         "not enforced: depends on random numbers; seed them in the test, or in a fixture of its"
@@ -451,11 +460,42 @@ def test_of_values_alone(): torch.randn(64)
     for test in ("test_of_python", "test_of_torch"):
         assert ran.outcome(test).startswith(refused)
     ran = suite.run("--attnmem-backend=cpu")
-    assert [row["nodeid"].partition("::")[2] for row in ran.rows] == [
+    assert ran.outcomes == {"passed": 6}
+    known = [row for row in ran.rows if row["baseline_bytes"] is not None]
+    assert [row["nodeid"].partition("::")[2] for row in known] == [
         "test_of_values_alone",
         "test_seeded",
     ]
-    assert {row["baseline_state"] for row in ran.rows} == {"same"}
+    assert {row["baseline_state"] for row in known} == {"same"}
+
+
+def test_examples_of_hypothesis_are_random_numbers(suite):
+    suite.write("""
+import torch
+from hypothesis import given, settings, strategies
+
+sizes = given(strategies.integers(1, 10**6))
+some = settings(max_examples=5, deadline=None, database=None)
+
+@some
+@sizes
+def test_drawn(size): torch.ones(size)
+
+@settings(some, derandomize=True)
+@sizes
+def test_the_same(size): torch.ones(size)
+
+@some
+@sizes
+def test_of_values_alone(size): torch.ones(64) * size
+""")
+    ran = suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
+    assert ran.outcome("test_drawn").startswith("not enforced: depends on random numbers")
+    ran = suite.run("--attnmem-backend=cpu")
+    assert {row["nodeid"].partition("::")[2]: row["baseline_state"] for row in ran.rows} == {
+        "test_the_same": "same",
+        "test_of_values_alone": "same",
+    }
 
 
 def test_an_entry_of_another_number_of_threads_is_compared(suite, monkeypatch):

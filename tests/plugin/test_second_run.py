@@ -234,3 +234,22 @@ def test_after():
     assert (TABLE, EVENTS) == ({}, ["ended"])
 """).run("--attnmem-backend=cpu", "--attnmem-update=all", "-rP")
     assert (ran.outcomes, ran.text.count("made\n")) == ({"passed": 2}, 1)
+
+
+def test_what_its_fixtures_do_at_another_size_is_put_back(suite):
+    ran = suite.tests("""
+TABLE = {}
+
+@pytest.fixture
+def layer(N):
+    print("made")
+    TABLE["layer"] = torch.ones(N, N)
+    yield TABLE["layer"]
+    del TABLE["layer"]
+
+@pytest.mark.memory_budget("1 KiB")
+@pytest.mark.parametrize("N", [32])
+def test_it(layer, N): layer * layer
+""").run("--attnmem-backend=cpu")
+    assert (ran.outcomes, ran.text.count("made\n")) == ({"failed": 1}, 1)
+    assert "[32, 32] float32  mul  test_suite.py:15  in test_it  ← N·N" in ran.text
