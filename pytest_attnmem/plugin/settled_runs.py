@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import AttnMemError
-from ..measurement.protocol import end_run, simulation_context
+from ..measurement.protocol import end_run
 from ..measurement.random_states import OTHER_SEEDS
 from .another_run import begin_again, end_own_fixtures, first_generators, kept_state
 from .fresh_fixtures import NotMadeAnew, made_anew, own_fixtures
@@ -163,9 +163,8 @@ def _left(item: pytest.Item, primed: PrimedBackend, last: Measurement) -> int:
     end_own_fixtures(item)
     end_run(primed.backend, settled=False)
     recorder = primed.backend.gauge()
-    with simulation_context(primed.backend):
-        recorder.start()
-        kept_state(item).put_back()
-        gc.collect()
-        freed = recorder.stop().requested
+    recorder.start()
+    kept_state(item).put_back()
+    gc.collect()
+    freed = recorder.stop().requested
     return min(last.retained_bytes, -freed.final) if freed is not None and freed.final < 0 else 0

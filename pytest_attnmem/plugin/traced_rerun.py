@@ -184,5 +184,5 @@ def left_by(
 
 
 def _described(held: Held) -> str:
-    kept = f", kept by {held.holder}" if held.holder else ""
+    kept = f", kept by {held.holder.removeprefix('held by ')}" if held.holder else ""
     return f"{held.op} at {held.where}{kept}"

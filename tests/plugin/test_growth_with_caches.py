@@ -120,3 +120,19 @@ def test_after(): assert SHARED.mask.shape == (64, 64)
     assert ran.outcomes == {"passed": 2, "failed": 3}
     for test in ("test_own[64]", "test_makes[64]", "test_finds[64]"):
         assert ran.report(test)[0].startswith("peak grows as 4*N^2")
+
+
+def test_what_each_run_leaves_is_counted_beside_a_tensor_with_a_history(suite):
+    ran = suite.tests("""
+LOSSES, STATES = [(torch.ones(64, requires_grad=True) * 2).sum()], []
+
+@pytest.mark.memory_budget("O(N)")
+@pytest.mark.parametrize("N", [64])
+def test_leak(N): STATES.append(torch.ones(N))
+
+@pytest.mark.memory_budget("O(N)")
+@pytest.mark.parametrize("N", [64])
+def test_logged(N, caplog): STATES[:] = [torch.ones(N)]
+""").run("--attnmem-backend=simulated")
+    assert ran.outcomes == {"passed": 1, "failed": 1}
+    assert ran.report("test_leak[64]")[0].startswith("each run leaves +256 B: ones at")
