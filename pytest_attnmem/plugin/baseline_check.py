@@ -82,8 +82,11 @@ class BaselineCheck:
         over = verdict is not None and verdict.outcome is Outcome.OVER
         if measured is not None and measured.unsettled:
             del self._numbers.by_row[part.name, budget.metric]  # it is not recorded
-            if not over and (bare or entry):
+            if not over and (bare or entry or (verdict is None and self._update)):
                 return not_enforced(measured.unsettled, Obstacle.NOT_REPEATED, measurement, budget)
+            if verdict and not over:
+                reasons = (verdict.reason, self._update and f"not recorded: {measured.unsettled}")
+                verdict = replace(verdict, reason="; ".join(filter(None, reasons)))
             measured = None
         if measured is None or entry is None or over:
             if verdict is None:

@@ -74,7 +74,7 @@ def left_out(
     known = {key[:3] for key in measured}
     tests: dict[str, list[str]] = {}
     for row in records:
-        lacks = row.outcome is Outcome.NOT_ENFORCED or (row.outcome is None and bool(row.reason))
+        lacks = row.outcome is not Outcome.OVER and bool(row.reason)
         if lacks and not row.baseline_state and (row.nodeid, row.region, row.metric) not in known:
             tests.setdefault(row.reason, []).append(row.name)
     if unmarked := sorted({*passed} - {row.nodeid for row in records}):

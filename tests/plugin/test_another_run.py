@@ -459,8 +459,14 @@ def test_with_a_region(attnmem):
     )
     for test in ("test_of_python", "test_of_torch"):
         assert ran.outcome(test).startswith(refused)
+    assert ran.outcome("test_with_a_limit") == (
+        "within: not recorded: depends on random numbers; seed them in the test, or in a fixture of"
+        " its scope"
+    )
+    assert "attnmem-baseline.json: 5 left out, because nothing is known to record" in ran.text
     ran = suite.run("--attnmem-backend=cpu")
     assert ran.outcomes == {"passed": 6}
+    assert ran.outcome("test_with_a_limit") == "within"
     known = [row for row in ran.rows if row["baseline_bytes"] is not None]
     assert [row["nodeid"].partition("::")[2] for row in known] == [
         "test_of_values_alone",
