@@ -16,9 +16,10 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import gc
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -173,6 +174,15 @@ class KinetoProfiler(Profiler):
 #: names it: PyTorch's own builds, those with gflags, and those for Windows.
 _FLAG: Final = "FLAGS_caffe2_report_cpu_memory_usage"
 _FLAGS: Final = (_FLAG, f"_ZN3fLB{len(_FLAG)}{_FLAG}E", f"?{_FLAG}@@3_NA")
+#: Its functions that return the list of blocks and add a block to it, for Itanium's C++ and MSVC's.
+_LIST: Final = (
+    "_ZN3c1025profiledCPUMemoryReporterEv",
+    "?profiledCPUMemoryReporter@c10@@YAAEAVProfiledCPUMemoryReporter@1@XZ",
+)
+_ADD: Final = (
+    "_ZN3c1025ProfiledCPUMemoryReporter3NewEPvm",
+    "?New@ProfiledCPUMemoryReporter@c10@@QEAAXPEAX_K@Z",
+)
 _LIBRARIES: Final = ("libc10.so", "libc10.dylib", "c10.dll")
 
 
@@ -180,19 +190,46 @@ def note_all_blocks() -> None:
     """Has the CPU allocator note all blocks from now on, whether or not a profiler is on.
 
     Then a profiler hears the size of every block that is freed in a window, as the level of a
-    device's allocator falls by it. Blocks that are older than this call are freed unheard.
+    device's allocator falls by it. Older blocks are noted too if a tensor of Python's has them;
+    those of C++ alone, such as what autograd saved before, are freed unheard.
 
     Raises:
         BackendUnavailable: this torch has no such flag.
     """
-    flag = _flag()
+    library, flag = _library_and_flag()
     if flag.value:
         return
     older = [torch.UntypedStorage(1, device="cpu")]
     flag.value = True
     atexit.register(setattr, flag, "value", False)  # or the end would warn of older blocks
-    with _silent_stderr():  # it warns of the first older block that is freed
+    _note(library, _blocks())
+    with _silent_stderr():  # it warns of the first block that is freed and was not noted
         older.clear()
+
+
+def _note(library: ctypes.CDLL, blocks: Mapping[int, int]) -> None:
+    """Adds blocks, by address and with their bytes, to the allocator's list."""
+    blocks_of = next((library[name] for name in _LIST if hasattr(library, name)), None)
+    add = next((library[name] for name in _ADD if hasattr(library, name)), None)
+    if blocks_of is None or add is None:
+        return
+    blocks_of.restype = ctypes.c_void_p
+    add.restype, add.argtypes = None, [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t]
+    noted = blocks_of()
+    for address, nbytes in blocks.items():
+        add(noted, address, nbytes)
+
+
+def _blocks() -> dict[int, int]:
+    """Returns the blocks of all plain tensors that Python knows: address → bytes."""
+    kinds = (torch.Tensor, torch.nn.Parameter)
+    found = {}
+    with torch.DisableTorchFunction():
+        for tensor in [one for one in gc.get_objects() if type(one) in kinds]:
+            with suppress(RuntimeError):  # a sparse tensor, or one of a transform, has no storage
+                if tensor.is_cpu and (storage := tensor.untyped_storage()).nbytes():
+                    found[storage.data_ptr()] = storage.nbytes()
+    return found
 
 
 @contextmanager
@@ -209,12 +246,13 @@ def _silent_stderr() -> Iterator[None]:
         os.close(kept)
 
 
-def _flag() -> ctypes.c_bool:
+def _library_and_flag() -> tuple[ctypes.CDLL, ctypes.c_bool]:
     folder = Path(torch.__file__).parent / "lib"
-    for library in (folder / name for name in _LIBRARIES):
-        for name in _FLAGS if library.exists() else ():
+    for path in (folder / name for name in _LIBRARIES):
+        for name in _FLAGS if path.exists() else ():
             with suppress(ValueError):  # no such name
-                return ctypes.c_bool.in_dll(ctypes.CDLL(str(library)), name)
+                library = ctypes.CDLL(str(path))
+                return library, ctypes.c_bool.in_dll(library, name)
     raise BackendUnavailable(
         f"backend 'cpu' cannot measure here: torch {torch.__version__} has no flag {_FLAG}, without"
         " which its allocator does not tell what is freed"

@@ -50,6 +50,31 @@ def test_a_torch_whose_allocator_does_not_tell_what_is_freed_is_refused(monkeypa
     )
 
 
+@pytest.mark.parametrize("kind", [torch.Tensor, torch.nn.Parameter])
+def test_tensors_that_are_older_than_the_notes_are_heard_when_they_are_freed(kind):
+    _, flag = cpu_profilers._library_and_flag()
+    flag.value = False
+    older = [kind(torch.zeros(1000)), torch.zeros(8).to_sparse(), torch.ones(2, device="meta")]
+    cpu_profilers.note_all_blocks()
+    profiler = default_profiler()()
+    profiler.start()
+    del older[0]
+    assert [size for size in profiler.stop().sizes if size] == [-4000]
+
+
+def test_a_torch_without_a_list_of_blocks_hears_of_newer_ones_alone(monkeypatch):
+    monkeypatch.setattr(cpu_profilers, "_LIST", ("no_such_function",))
+    _, flag = cpu_profilers._library_and_flag()
+    flag.value = False
+    older = torch.zeros(1000)
+    cpu_profilers.note_all_blocks()
+    newer = torch.zeros(10)
+    profiler = default_profiler()()
+    profiler.start()
+    del older, newer
+    assert [size for size in profiler.stop().sizes if size] == [-40]
+
+
 def wrong(change):
     """A legacy profiler of a torch that changed."""
 
