@@ -379,7 +379,7 @@ def test_what_a_test_did_to_a_shared_fixture_stays_so(suite):
         "written[1]": (32, 0),
         "written[2]": (32, 0),
         "held": (4_000, 4_000),
-        "let_go": (32, 0),
+        "let_go": (32, 0),  # the CPU hears the end of what the window never used
     }
 
 
