@@ -2,8 +2,12 @@
 
 import json
 import subprocess
+import sys
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -61,15 +65,31 @@ MARKERS = {
 
 
 @pytest.fixture
-def suite(tmp_path, monkeypatch):
-    tmp_path.joinpath("tests").mkdir()
-    tmp_path.joinpath("tests", "test_suite.py").write_text(SUITE, "utf-8")
-    tmp_path.joinpath("pytest.ini").write_text("[pytest]\n", "utf-8")
-    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path, check=True)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def suite(pytester):
+    pytester.mkdir("tests").joinpath("test_suite.py").write_text(SUITE, "utf-8")
+    pytester.makeini("[pytest]\n")
+    subprocess.run(["git", "init", "--quiet"], cwd=pytester.path, check=True)
+    return pytester.path
 
 
+@pytest.fixture
+def in_process(pytester, monkeypatch):
+    """Runs sessions in this process: one of its own would import torch each time."""
+
+    def run(command, **_):
+        interpreter, dash, module, *arguments = command
+        assert (interpreter, dash, module) == (sys.executable, "-m", "pytest")
+        with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+            ran = pytester.runpytest_inprocess(*arguments)
+        return subprocess.CompletedProcess(command, ran.ret, ran.stdout.str(), ran.stderr.str())
+
+    monkeypatch.setattr(init_promises, "subprocess", SimpleNamespace(run=run))
+
+
+IN_PROCESS = pytest.mark.usefixtures("in_process")
+
+
+@IN_PROCESS
 def test_each_of_the_largest_tests_gets_the_strongest_promise_that_it_keeps(suite, capsys):
     assert main(["init", "tests", "-q"]) == 0
     printed = capsys.readouterr().out
@@ -98,6 +118,7 @@ def test_each_of_the_largest_tests_gets_the_strongest_promise_that_it_keeps(suit
     assert [entry["test"] for entry in entries] == ["tests/test_suite.py::test_plain"]
 
 
+@IN_PROCESS
 def test_apply_writes_the_files_and_json_has_what_the_table_has(suite, capsys):
     arguments = ["init", "--apply", "--json", "-k", "scores"]
     assert main(arguments) == 0
@@ -124,6 +145,7 @@ def test_apply_writes_the_files_and_json_has_what_the_table_has(suite, capsys):
     )
 
 
+@IN_PROCESS
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -132,14 +154,20 @@ def test_apply_writes_the_files_and_json_has_what_the_table_has(suite, capsys):
             "no test without a budget was measured: tests/test_suite.py::test_fails: the test"
             " failed: ValueError",
         ),
-        (["-k", "fails or promised", "--attnmem-backend=cpu"], "no test without a budget was meas"),
         (["-k", "absent"], "no test ran; name the tests, as in attnmem init tests"),
     ],
 )
 def test_without_a_test_to_measure_one_line_says_why(suite, capsys, words, message):
     assert main(["init", *words]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"attnmem init: {message}")
+    assert capsys.readouterr().err == f"attnmem init: {message}\n"
+
+
+def test_in_a_process_of_its_own_a_session_answers_the_same(suite, capsys):
+    assert main(["init", "-k", "fails or promised", "--attnmem-backend=cpu"]) == 2
+    assert capsys.readouterr().err == (
+        "attnmem init: no test without a budget was measured: tests/test_suite.py::test_fails: the"
+        " test failed: ValueError\n"
+    )
 
 
 OTHERS = """
@@ -162,6 +190,7 @@ def test_nothing():
 """
 
 
+@IN_PROCESS
 def test_each_test_that_gets_an_entry_has_a_row_with_the_bytes_of_the_entry(suite, capsys):
     suite.joinpath("tests", "test_others.py").write_text(OTHERS, "utf-8")
     assert main(["init", "tests/test_others.py", "--apply"]) == 0
@@ -175,6 +204,7 @@ def test_each_test_that_gets_an_entry_has_a_row_with_the_bytes_of_the_entry(suit
     assert "  80.0 KiB  baseline   64.0 KiB +16.0 KiB filled once  " in rows["test_cache"]
 
 
+@IN_PROCESS
 def test_a_module_that_cannot_be_imported_is_named(suite, capsys):
     suite.joinpath("tests", "test_new.py").write_text("import nowhere", "utf-8")
     assert main(["init", "tests"]) == 2
