@@ -16,6 +16,7 @@ def attention(q, k, v, mask):
 """
 GOOD = ATTENTION.format(step='scores.masked_fill_(mask, float("-inf"))')
 BAD = ATTENTION.format(step='kept = scores; scores = scores.masked_fill(mask, float("-inf"))')
+ON_H100 = "[pytest]\nattnmem_backend = simulated:H100\n"
 TEST = """
 import pytest, torch
 from attn import attention
@@ -35,7 +36,7 @@ def test_the_commit_its_author_test_term_and_line_are_named(tmp_path, monkeypatc
         Step({"attn.py": GOOD + "# edited\n"}),
         Step({"attn.py": BAD}, author="Grace"),
         Step({"attn.py": BAD + "# edited\n"}),
-        Step({"attn.py": BAD, "tests/test_a.py": TEST.format(limit="")}),
+        Step({"attn.py": BAD, "tests/test_a.py": TEST.format(limit=""), "pytest.ini": ON_H100}),
     ]
     folder = repository(tmp_path / "r", steps)
     folder.joinpath("attn.py").write_text("mine", "utf-8")
@@ -44,13 +45,13 @@ def test_the_commit_its_author_test_term_and_line_are_named(tmp_path, monkeypatc
     assert main(["bisect", "--tests-from", "bad", "HEAD~5..", "--", "tests/test_a.py"]) == 0
     out, err = capsys.readouterr()
     assert out.splitlines() == [
-        f"{known[3]} is the first bad commit, measured on simulated:A100-80GB",
+        f"{known[3]} is the first bad commit, measured on simulated:H100",
         "  author  Grace",
         "  date    2023-11-15",
         "  title   3",
         "",
         "tests/test_a.py::test_attention[256]",
-        "  4.3 MiB → 6.3 MiB (+2,097,152 B) on simulated:A100-80GB",
+        "  4.3 MiB → 6.3 MiB (+2,097,152 B) on simulated:H100",
         "  +32*N^2: one more float32 [B, H, N, N], masked_fill at attn.py:6",
         "  at the peak:",
         "    +2.0 MiB  [B, H, N, N] float32 masked_fill  attn.py:6 in attention  ← B·H·N·N",
