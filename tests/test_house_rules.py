@@ -36,6 +36,13 @@ LOOKS_AT_FRAMES = {
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _trees_are_freed() -> Iterator[None]:
+    """As in ``test_architecture.py``, which pytest imports by another name."""
+    yield
+    parsed.cache_clear()
+
+
 def private_names(source: str) -> set[str]:
     """Returns the private names of torch in a file, each with its module.
 
