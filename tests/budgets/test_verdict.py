@@ -195,7 +195,6 @@ class Answered(NamedTuple):
 
 
 KEPT = Answered(Judgement(Answer.KEPT, "", note="a remark"))
-STILL = Answered(Judgement(Answer.KEPT, ""), sizes=("steps",))
 UNKNOWN = Answered(Judgement(Answer.UNKNOWN, "two sizes"))
 BROKEN = Answered(Judgement(Answer.BROKEN, "it grows as N^2"))
 

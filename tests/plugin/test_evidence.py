@@ -132,15 +132,14 @@ def pytest_attnmem_record(item, record):
 """,
         "conftest.py",
     )
-    options = [wanted] if wanted else []
-    suite.run("--attnmem-backend=simulated", *options, json_file=None)
+    options = ["--attnmem-backend=simulated", "-k", "test_over or test_within"]
+    suite.run(*options, *([wanted] if wanted else []), json_file=None)
     assert set(suite.path.joinpath("seen").read_text().split()) == {str(wanted is not None)}
 
 
-def test_junit_has_the_rows_and_no_timelines(suite):
+def test_junit_has_the_rows_and_artifacts_the_traces_of_those_that_are_over(suite):
     suite.write(SUITE)
-    ran = suite.run("--junitxml=junit.xml")
-    assert timeline(ran.row("test_over")).spans
+    ran = suite.run("--junitxml=junit.xml", "--attnmem-artifacts=new/evidence")
     tree = ElementTree.parse(suite.path / "junit.xml")
     rows = [
         json.loads(found.get("value"))
@@ -148,22 +147,13 @@ def test_junit_has_the_rows_and_no_timelines(suite):
         if found.get("name") == "attnmem"
     ]
     assert len(rows) == len(ran.rows)
-    without = sorted(
-        ({**row, "timeline": None} for row in ran.rows),
-        key=lambda row: (row["nodeid"], row["region"], row["metric"]),
-    )
-    assert (
-        sorted(
-            ({name: row[name] for name in without[0]} for row in rows),
-            key=lambda row: (row["nodeid"], row["region"], row["metric"]),
-        )
-        == without
-    )
 
+    def key(row):
+        return row["nodeid"], row["region"], row["metric"]
 
-def test_artifacts_are_a_trace_for_each_row_that_is_over(suite):
-    suite.write(SUITE)
-    ran = suite.run("--attnmem-artifacts=new/evidence")
+    without = sorted(({**row, "timeline": None} for row in ran.rows), key=key)
+    found = ({name: row[name] for name in without[0]} for row in rows)
+    assert sorted(found, key=key) == without
     names = sorted(path.name for path in suite.path.joinpath("new/evidence").iterdir())
     assert [name.rpartition("-")[0] for name in names] == [
         "test_suite.py-test_over",
@@ -174,9 +164,9 @@ def test_artifacts_are_a_trace_for_each_row_that_is_over(suite):
     ):
         data = json.loads(suite.path.joinpath("new/evidence", name).read_text())
         lives = [event for event in data["traceEvents"] if event["ph"] == "X"]
-        assert [event["args"]["bytes"] for event in lives] == [
-            span["bytes"] for span in row["timeline"]["spans"]
-        ]
+        spans = row["timeline"]["spans"]
+        assert spans
+        assert [event["args"]["bytes"] for event in lives] == [span["bytes"] for span in spans]
 
 
 def test_artifacts_that_cannot_be_written_are_one_line_and_fail_the_session(suite):

@@ -27,7 +27,6 @@ RAN_OUT = replace(OVER, peak_bytes=0, out_of_memory="tried to allocate 1.0 GiB")
 UNPROVEN = replace(ROW, outcome=Outcome.NOT_ENFORCED, reason="a thread was started")
 SKIPPED = Record("a.py::test", outcome=Outcome.NOT_ENFORCED, reason="skipped: no GPU")
 MEASURED = replace(ROW, outcome=None, limit_bytes=None)
-STARTED_A_THREAD = replace(MEASURED, reason="a thread was started")
 
 
 def compared(
