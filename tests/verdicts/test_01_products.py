@@ -70,32 +70,25 @@ def test_it(B, N, d):
     )
 
 
-def test_larger_sizes_show_what_an_unnamed_symbol_does(suite):
+def test_larger_sizes_show_what_an_unnamed_symbol_does_and_a_note_names_them(suite):
     suite.write("""
 import pytest, torch
 
 @pytest.mark.memory_budget("O(1)")
 @pytest.mark.parametrize("N", [512])
-def test_it(N):
+def test_over(N):
     torch.empty(max(N, 512))
-""")
-    ran = suite.run("--attnmem-backend=simulated:H100")
-    assert ran.outcome("test_it[512]") == (
-        "over: peak grows as 4*N where N >= 512 on simulated:H100; the contract is O(1)"
-    )
-
-
-def test_a_note_names_the_sizes_that_it_holds_for(suite):
-    suite.write("""
-import pytest, torch
 
 @pytest.mark.memory_budget("O(N)")
 @pytest.mark.parametrize("N", [512])
-def test_it(N):
+def test_within(N):
     torch.empty(min(N, 512), 512)
 """)
     ran = suite.run("--attnmem-backend=simulated:H100", "--attnmem-report")
-    assert ran.outcome("test_it[512]") == (
+    assert ran.outcome("test_over[512]") == (
+        "over: peak grows as 4*N where N >= 512 on simulated:H100; the contract is O(1)"
+    )
+    assert ran.outcome("test_within[512]") == (
         "within: the peak does not depend on N from 512 to 32768; beneath it empty at"
-        " test_suite.py:7 does not depend on N where N >= 512"
+        " test_suite.py:12 does not depend on N where N >= 512"
     )

@@ -203,31 +203,28 @@ def test_runs():
     assert ran.outcomes == {"passed": 4, "failed": 2}
 
 
-def test_sizes_that_grow_together_are_seen(suite):
-    """Each alone stands still: as many are kept as there are steps, and no more than a window."""
+def test_sizes_are_varied_together_and_in_multiples_as_far_as_they_go(suite):
     suite.write(f"""{HEAD}
-@budget("O(1)")
+@budget("O(1)")  # each alone stands still: a window keeps no more than there are steps
 @sizes(("steps", "window"), [(8, 8)])
-def test_it(steps, window):
+def test_together(steps, window):
     torch.empty(min(steps, window), 64)
-""")
-    assert suite.run().outcome("test_it[8-8]") == (
-        "over: peak grows too fast where steps and window grow together: 2.0 KiB at 1 times the"
-        " sizes, 4.0 KiB at 2 times the sizes, 6.0 KiB at 3 times the sizes, 8.0 KiB at 4 times the"
-        " sizes on cpu; the contract is O(1)"
-    )
 
-
-def test_query_heads_are_varied_in_multiples_and_others_as_far_as_they_go(suite):
-    suite.write(f"""{HEAD}
 @budget("O(H*N + Hkv*N)")
 @sizes(("H", "Hkv", "N"), [(4, 2, 64)])
 def test_grouped(H, Hkv, N):
     assert H % Hkv == 0
     torch.empty(H, N), torch.empty(Hkv, N)
 """)
-    reason = suite.run().outcome("test_grouped[4-2-64]")
-    assert reason.startswith("not enforced: Hkv was not varied: the test raised AssertionError")
+    ran = suite.run()
+    assert ran.outcome("test_together[8-8]") == (
+        "over: peak grows too fast where steps and window grow together: 2.0 KiB at 1 times the"
+        " sizes, 4.0 KiB at 2 times the sizes, 6.0 KiB at 3 times the sizes, 8.0 KiB at 4 times the"
+        " sizes on cpu; the contract is O(1)"
+    )
+    assert ran.outcome("test_grouped[4-2-64]").startswith(
+        "not enforced: Hkv was not varied: the test raised AssertionError"
+    )
 
 
 @pytest.mark.parametrize(
