@@ -284,9 +284,9 @@ class _Search:
             return None
         try:
             storage = thing if type(thing) is torch.UntypedStorage else thing.untyped_storage()
-        except (ProgramRefused, RuntimeError):  # it has none: a sparse or a wrapped tensor
+            return self._allocation_of(storage)
+        except (ProgramRefused, RuntimeError):  # it has none, or none in memory: a sparse or a fake
             return None
-        return self._allocation_of(storage)
 
     def _add_edges(self, live: list[Any], unnamed: set[int]) -> list[_Node]:
         """Adds the ways to tensors that only C++ knows; returns the objects they begin at."""
