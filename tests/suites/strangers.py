@@ -9,6 +9,7 @@ backend.
 
 from __future__ import annotations
 
+import dis
 import json
 import os
 import subprocess
@@ -394,9 +395,14 @@ def main(names: list[str]) -> None:
 
 
 def on(backend: str, name: str) -> list[int] | str:
-    """Returns the numbers of a program on a backend, or why it has none."""
+    """Returns the numbers of a program on a backend, or why it has none.
+
+    What it imports is imported before, because a first import keeps tensors until a collection.
+    """
+    code = dis.get_instructions(PROGRAMS[name][1])
+    modules = [one.argval for one in code if one.opname == "IMPORT_NAME"]
     suite = (
-        "import pytest, sys\n"
+        f"import {', '.join(['pytest', 'sys', *modules])}\n"
         f"sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
         "import strangers, torch\n"
         "@pytest.mark.memory_budget('1 TiB')\n"
