@@ -135,6 +135,7 @@ def test_an_interrupt_leaves_the_repository_as_it_was_and_what_is_measured(made,
         env=environment,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's job ignores it
     )
     while running.poll() is None and not _kept(tmp_path):
         time.sleep(0.05)
