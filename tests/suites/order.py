@@ -41,7 +41,7 @@ them, and up to {sample} of them alone. This page is made of the results in
 `tests/data/suites/order`.
 
 - *backend*: the CPU, or {gpu} for tests that need a GPU.
-- *alone*: tests that ran alone, as many as start in a quarter of an hour.
+- *alone*: tests that ran alone, as many as started in 4 to 15 minutes.
 - *entries*: rows of the update that have a number. *refused*: rows that have none, though the test
   passed and allocated memory.
 - *compared*: rows of the later runs that have an entry. *red*, *improved*: those that
