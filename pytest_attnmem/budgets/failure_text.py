@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from enum import Enum
 from fractions import Fraction
@@ -12,6 +12,7 @@ from typing import Final
 from ..errors import FormulaError
 from ..formulas import syntax_tree
 from ..formulas.formula import parse_formula
+from ..formulas.polynomial import Polynomial, expand
 from ..formulas.syntax_tree import Node
 from ..measurement.held import SAVED, Held
 from ..measurement.measurement import Measurement
@@ -77,6 +78,8 @@ def _of_tensors(held: tuple[Held, ...], value: int | None, limit: int | None) ->
     masks = (one.held for one in groups if one.held.dtype == "bool")
     if any(prod(mask.shape) >= prod(largest.shape) for mask in masks):
         return Topic.MASK
+    if largest.holder and not _is_saved(largest) and largest.role not in _OF_TRAINING:
+        return Topic.RETAINED
     if largest.op in _CASTS:
         return Topic.DTYPE
     if largest.op in _COPIES:
@@ -84,22 +87,17 @@ def _of_tensors(held: tuple[Held, ...], value: int | None, limit: int | None) ->
     if _of_all_pairs(largest):
         alike = sum(one.count for one in groups if _of_all_pairs(one.held))
         return Topic.SCORES if alike < 3 else Topic.TEMPORARIES
-    if largest.holder and not _is_saved(largest):
-        return Topic.RETAINED
     of_layers = "*" in largest.module  # a tensor of each layer, which only a backward pass frees
     kept = of_layers or _is_saved(largest) or largest.role in _OF_TRAINING
     return Topic.SAVED if kept else _of_temporaries(held, value, limit)
 
 
 def _of_temporaries(held: tuple[Held, ...], value: int | None, limit: int | None) -> Topic:
-    """Returns ``copy`` if copies alone make the excess, ``temporaries`` if no tensor alone does."""
+    """Returns ``copy`` if copies alone make the excess."""
     largest = max(one.nbytes for one in held)
     excess = largest if value is None or limit is None else value - limit
     copies = sum(one.nbytes for one in held if one.op in _COPIES)
-    if copies and copies >= excess:
-        return Topic.COPY
-    alone = len(held) == 1 or (limit is not None and largest > limit)
-    return Topic.PARTS if alone else Topic.TEMPORARIES
+    return Topic.COPY if copies and copies >= excess else Topic.TEMPORARIES
 
 
 def _is_saved(held: Held) -> bool:
@@ -149,7 +147,7 @@ def explanation(verdict: Verdict, shape: AttentionShape) -> Iterator[str]:
         text, values, where = _written(budget)
         if text or values:
             yield "  budget    " + "   ".join(filter(None, (text, values, where)))
-        yield from _growth_lines(verdict, budget.text, shape)
+        yield from _growth_lines(verdict, budget, shape)
         yield from _workspace_lines(budget.metric, verdict.measurement)
 
 
@@ -159,25 +157,36 @@ def _written(budget: Budget) -> tuple[str, str, str]:
     return budget.text, values, str(budget.where)
 
 
-def _growth_lines(verdict: Verdict, budget: str, shape: AttentionShape) -> Iterator[str]:
-    """Yields a line for each symbol: the growth of the measurement and of its budget.
+def _growth_lines(verdict: Verdict, budget: Budget, shape: AttentionShape) -> Iterator[str]:
+    """Yields a line for each symbol with which the measurement and its budget grow differently.
 
     A symbol without a value grows with the symbol that it equals by default: M with N. An argument
     that the budget does not name has a line if memory grows with it.
     """
     for growth in verdict.growths:
         (symbol,) = growth.sizes
-        polynomial = growth.polynomial
+        grown = growth.polynomial
+        if grown is None:
+            continue
+        grows = f"as {grown}" if grown.degree(symbol) else f"not with {symbol}"
         with suppress(FormulaError, ArithmeticError):
-            tree = _in_given_symbols(budget, shape)
-            if polynomial is None:
-                continue
-            degree = syntax_tree.degree(tree, symbol)
-            grows = f"as {polynomial}" if polynomial.degree(symbol) else f"not with {symbol}"
+            tree = _in_given_symbols(budget.text, shape)
             if symbol in syntax_tree.symbols(tree):
-                yield f"  grows     {grows}; the budget as {_power(symbol, degree)}"
-            elif polynomial.degree(symbol):
+                values = {shape.source(name): value for name, value in budget.values.items()}
+                allowed = _grown(tree, symbol, values)
+                if isinstance(allowed, str) or (grown - allowed).degree(symbol):
+                    yield f"  grows     {grows}; the budget as {allowed}"
+            elif grown.degree(symbol):
                 yield f"  grows     {grows}; the budget does not name {symbol}"
+
+
+def _grown(tree: Node, symbol: str, values: Mapping[str, int | Fraction]) -> Polynomial | str:
+    """Returns a budget as a polynomial of one symbol, or as its power where it is none."""
+    known = {name: value for name, value in values.items() if name != symbol}
+    try:
+        return expand(syntax_tree.render(tree), known)
+    except FormulaError:
+        return _power(symbol, syntax_tree.degree(tree, symbol))
 
 
 def _workspace_lines(metric: str, measurement: Measurement | None) -> Iterator[str]:
@@ -199,5 +208,7 @@ def _in_given_symbols(budget: str, shape: AttentionShape) -> Node:
     return syntax_tree.rename(tree, sources)
 
 
-def _power(symbol: str, degree: int | Fraction) -> str:
-    return {0: "a constant", 1: symbol}.get(int(degree), f"{symbol}^{degree}")
+def _power(symbol: str, degree: Fraction) -> str:
+    power = f"{degree}" if degree.denominator == 1 else f"({degree})"
+    names = {Fraction(0): "a constant", Fraction(1): symbol}
+    return names.get(degree, f"{symbol}^{power}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import contains
 from typing import NamedTuple
 
 from ..errors import BudgetError, BudgetExceeded
@@ -13,7 +14,7 @@ from ..formulas.polynomial import Polynomial
 from ..measurement.below_peak import Beneath, beneath
 from ..measurement.measurement import Measurement
 from ..symbols.names import WORLD
-from ..units import format_size
+from ..units import format_count, format_size
 from .growth_contract import Contract, parse_contract
 from .growth_judgement import (
     Answer,
@@ -187,14 +188,22 @@ class Growth:
         return f"<{type(self).__name__}: {self.polynomial or 'no polynomial'}, of {tried}>"
 
     def __str__(self) -> str:
-        """Returns a line for each point, and one for a first run that differs."""
+        """Returns a line for each point, and one for a first run that differs.
+
+        Of a grid the points with the smallest or the largest size of each symbol are listed.
+        """
         since = self._phase()
+        ends = [(sizes[0], sizes[-1]) for sizes in self.sizes.values()]
+        corners = [at for at in self.peaks if all(map(contains, ends, at))]
+        listed = corners if len(self.sizes) > 1 else [*self.peaks]
         lines = [
             f"  {' '.join(f'{name}={size}' for name, size in zip(self.sizes, at, strict=True))}"
-            f"   {format_size(peak)}{self._over_at(at)}"
+            f"   {format_size(self.peaks[at])}{self._over_at(at)}"
             f"{'   (another phase)' if at[0] < since else ''}"
-            for at, peak in self.peaks.items()
+            for at in listed
         ]
+        if others := len(self.peaks) - len(listed):
+            lines.append(f"  and at {format_count(others, 'size')} between")
         return "\n".join([*lines, f"  {self.first_run}"] if self.first_run else lines)
 
     def _over_at(self, at: tuple[int, ...]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ..measurement.held import Held
 from ..measurement.symbolic_shapes import product
-from ..measurement.tensor_groups import ROLES, Group, apart, held_by, in_module, line_of
+from ..measurement.tensor_groups import ROLES, Group, apart, in_module, line_of
 from ..units import format_count, format_size
 
 #: The number of groups to show.
@@ -66,7 +66,7 @@ def _rows(held: Sequence[Held]) -> Iterator[_Row]:
     groups, roles = apart(held)
     several = any(group.held.module for group in groups)
     for group in groups:
-        yield group.nbytes, group.count, _cells(group, several), held_by(group.held)
+        yield group.nbytes, group.count, _cells(group, several), group.held_by
     for role, tensors in roles.items():
         nbytes = sum(tensor.nbytes for tensor in tensors)
         text = f"{ROLES[role]}: {format_count(len(tensors), 'tensor')}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -20,6 +20,11 @@ ROLES = MappingProxyType(
 
 _WAYS = MappingProxyType({SAVED: "saved by ", BACKWARD: "backward of "})
 
+#: The ways to hold a tensor; a holder without one has the first.
+_HOLDING = ("held by ", "saved by ")
+#: The most names of holders.
+_NAMED = 3
+
 _NUMBER = re.compile(r"(?<![^.])\d+(?![^.])")
 
 
@@ -28,8 +33,21 @@ class Group:
     """Tensors that are equal except for numbers in the name of their module."""
 
     held: Held
-    """One of the tensors, with the module of all: ``blocks.*.attention``, and with all holders."""
+    """One of the tensors, with the module of all: ``blocks.*.attention``."""
     count: int
+    holders: tuple[str, ...] = ()
+    """The holder of each tensor that has one."""
+
+    @property
+    def held_by(self) -> str:
+        """Returns who holds the tensors: ``2 of 4 held by Cache.k, Cache.v``; empty if unknown."""
+        ways: dict[str, list[str]] = {}
+        for holder in dict.fromkeys(self.holders):
+            way = next((way for way in _HOLDING if holder.startswith(way)), _HOLDING[0])
+            ways.setdefault(way, []).append(holder.removeprefix(way))
+        text = "; ".join(way + _first(names) for way, names in ways.items())
+        some = 0 < len(self.holders) < self.count
+        return f"{len(self.holders)} of {self.count} {text}" if some else text
 
     @property
     def nbytes(self) -> int:
@@ -54,12 +72,6 @@ def line_of(held: Held) -> str:
     return f"{held.where}, by {held.by}" if held.by else held.where
 
 
-def held_by(held: Held) -> str:
-    """Returns who holds a tensor, in words: ``held by Loop.outputs[3]``; empty if nobody knows."""
-    known = held.holder.startswith(("saved by ", "held by "))
-    return held.holder if known or not held.holder else f"held by {held.holder}"
-
-
 def grouped(held: Iterable[Held]) -> list[Group]:
     """Returns groups of equal tensors, the largest first."""
     alike: dict[Held, list[Held]] = {}
@@ -68,16 +80,15 @@ def grouped(held: Iterable[Held]) -> list[Group]:
     groups = []
     for key, tensors in alike.items():
         one = tensors[0] if len({one.module for one in tensors}) == 1 else key
-        groups.append(Group(replace(one, holder=_together(tensors)), len(tensors)))
+        holders = tuple(tensor.holder for tensor in tensors if tensor.holder)
+        groups.append(Group(one, len(tensors), holders))
     return sorted(groups, key=lambda group: -group.nbytes)
 
 
-def _together(tensors: Iterable[Held]) -> str:
-    """Returns the holders of the tensors: the first, and the number of others."""
-    holders = [*dict.fromkeys(one.holder for one in tensors if one.holder)]
-    others = len(holders) - 1
+def _first(names: Sequence[str]) -> str:
+    others = len(names) - _NAMED
     more = f" and {others} other{'s' * (others > 1)}" if others > 0 else ""
-    return "".join(holders[:1]) + more
+    return ", ".join(names[:_NAMED]) + more
 
 
 def apart(held: Iterable[Held]) -> tuple[list[Group], dict[str, list[Held]]]:

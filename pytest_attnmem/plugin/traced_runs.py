@@ -14,7 +14,7 @@ from ..measurement.measurement import Measurement
 from ..measurement.peak_watch import PeakWatch
 from ..measurement.protocol import SearchTime
 from ..measurement.symbolic_shapes import Elsewhere, proved
-from .item_arguments import sized_arguments
+from .item_arguments import further_arguments, sized_arguments
 from .traced_rerun import TracedRerun
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class TracedRuns:
 
     @property
     def _arguments(self) -> Mapping[str, str]:
-        return sized_arguments(self._item)
+        return {**sized_arguments(self._item), **further_arguments(self._item)}
 
     @property
     def sizes(self) -> Mapping[str, int]:

@@ -18,7 +18,7 @@ from ..measurement.held import Held
 from ..measurement.measurement import METRICS
 from ..measurement.peak_components import Component, decompose
 from ..measurement.symbolic_shapes import product
-from ..measurement.tensor_groups import ROLES, apart, held_by, in_module, line_of
+from ..measurement.tensor_groups import ROLES, apart, in_module, line_of
 from ..measurement.timeline import Timeline
 from ..units import excerpt, format_count, format_size
 from . import cells, growth_curves
@@ -168,7 +168,7 @@ def _row(row: Record, texts: Texts, growths: Any) -> dict[str, Any]:
                 _known(line.held, tensors),
                 line.count,
                 _place(line.module, texts),
-                _place(held_by(line.held), texts),
+                _place(line.held_by, texts),
             ]
             for line in listed
         ],
@@ -282,6 +282,8 @@ class HeldLine:
     """The number of tensors."""
     module: str
     """``saved by blocks.*.mlp``; empty: none or unknown."""
+    held_by: str = ""
+    """``held by Loop.outputs[3]``; empty: unknown."""
 
     @property
     def all_bytes(self) -> int:
@@ -292,7 +294,9 @@ class HeldLine:
 def held_lines(held: Iterable[Held]) -> list[HeldLine]:
     """Returns the lines, the largest first."""
     groups, roles = apart(held)
-    lines = [HeldLine(one.held, one.count, one.count, in_module(one.held)) for one in groups]
+    lines = [
+        HeldLine(one.held, one.count, one.count, in_module(one.held), one.held_by) for one in groups
+    ]
     for role, tensors in roles.items():
         count = len(tensors)
         name = f"{ROLES[role]}: {format_count(count, 'tensor')}"

@@ -89,7 +89,7 @@ def test_a_note_follows_what_was_held(over: Measurement) -> None:
         "  held at the peak (1 tensor):",
         "    2.0 MiB  [1, 8, 2048, 64] float16  bmm  attn.py:5",
         "  and 8 B of scratch inside kernels",
-        "  attnmem explain parts",
+        "  attnmem explain temporaries",
     ]
 
 
@@ -122,9 +122,38 @@ def test_a_librarys_line_comes_second_and_the_holder_on_a_line_of_its_own(
         "                 saved by Scatter.ctx.kept[0]",
         "    2 × 2.0 MiB  [1, 8, 2048, 64] float16    bmm      attn.py:5, by"
         " einops/_backends.py:291",
-        "                 held by Loop.outputs[0] and 1 other",
+        "                 held by Loop.outputs[0], Loop.outputs[1]",
         "  attnmem explain scores",
     ]
+
+
+def test_some_of_the_tensors_have_holders_of_two_kinds(over: Measurement) -> None:
+    holders = [f"Cache.k[{place}]" for place in range(5)] + ["saved by MulBackward0", "", ""]
+    kept = tuple(replace(OUT, holder=holder) for holder in holders)
+    lines = explain(judge(replace(over, held=kept), BUDGET), SHAPE).splitlines()
+    assert lines[4].strip() == (
+        "6 of 8 held by Cache.k[0], Cache.k[1], Cache.k[2] and 2 others; saved by MulBackward0"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("4*n + 64", []),
+        ("8*n", ["  grows     as 4*n + 4096; the budget as 8*n"]),
+        ("n*log2(n)", ["  grows     as 4*n + 4096; the budget as log2(n)*n"]),
+        ("n^0.5", ["  grows     as 4*n + 4096; the budget as n^(1/2)"]),
+    ],
+    ids=["alike", "faster", "no polynomial", "a root"],
+)
+def test_the_budget_has_its_growth_where_it_is_another(
+    over: Measurement, text: str, told: list[str]
+) -> None:
+    sizes = (2, 3, 4, 5)
+    growth = Growth({"n": sizes}, {(size,): 4 * size + 4096 for size in sizes})
+    budget = Budget(4096, text, {"n": 1024}, "test_it.py:3")
+    verdict = replace(judge(replace(over, held=()), budget), growths=(growth,))
+    assert explain(verdict, AttentionShape({"n": 1024})).splitlines()[2:-1] == told
 
 
 def test_the_growth_names_an_argument_that_the_budget_does_not(over: Measurement) -> None:
@@ -135,7 +164,7 @@ def test_the_growth_names_an_argument_that_the_budget_does_not(over: Measurement
     budget = Budget(4096, "4*n", {"n": 1024}, "test_it.py:3")
     verdict = replace(judge(replace(over, held=()), budget), growths=(rows, layers, steps))
     assert explain(verdict, AttentionShape({"n": 1024})).splitlines()[2:] == [
-        "  grows     not with n; the budget as n",
+        "  grows     not with n; the budget as 4*n",
         "  grows     as 4096*layers; the budget does not name layers",
         "  attnmem explain parts",
     ]

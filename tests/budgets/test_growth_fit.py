@@ -200,10 +200,16 @@ def test_padding_has_a_formula_along_one_symbol():
     assert both.polynomial is None
 
 
-def test_several_symbols_are_listed_point_by_point():
+def test_of_several_symbols_the_corners_are_listed():
     growth = grown(lambda N, d: N**3 + d, N=(1, 2, 3, 4), d=(1, 2, 3))
     assert growth.polynomial is None
-    assert str(growth).splitlines()[:2] == ["  N=1 d=1   2 B", "  N=1 d=2   3 B"]
+    assert str(growth).splitlines() == [
+        "  N=1 d=1   2 B",
+        "  N=1 d=3   4 B",
+        "  N=4 d=1   65 B",
+        "  N=4 d=3   67 B",
+        "  and at 8 sizes between",
+    ]
 
 
 def with_beneath(peak, *values):

@@ -28,7 +28,7 @@ PAGE = ROOT / "docs" / "evidence" / "order.md"
 GPU = "null:H100"
 #: The most tests that run alone, and the seconds after which no more of them start.
 SAMPLE = 50
-ALONE_S = 900
+ALONE_S = 1800
 #: The runs without the plugin that tell whether tests end otherwise by themselves.
 BARE = 8
 SIZES = {"sample": SAMPLE, "bare": BARE, "gpu": GPU}
@@ -41,7 +41,7 @@ them, and up to {sample} of them alone. This page is made of the results in
 `tests/data/suites/order`.
 
 - *backend*: the CPU, or {gpu} for tests that need a GPU.
-- *alone*: tests that ran alone, as many as started in 4 to 15 minutes.
+- *alone*: tests that ran alone, as many as started in 4 to 30 minutes.
 - *entries*: rows of the update that have a number. *refused*: rows that have none, though the test
   passed and allocated memory.
 - *compared*: rows of the later runs that have an entry. *red*, *improved*: those that

@@ -1,8 +1,9 @@
-"""Which lines of the simulated device real programs run: ``python tests/suites/scope.py``.
+"""Which lines of simulated, null and values real programs run: ``python tests/suites/scope.py``.
 
 Runs programs that users have, or that stand for theirs, on the simulated device under coverage, a
 kind after another: ``--suite NAME=FOLDER`` adds the tests of a checkout, whose packages are on
-PYTHONPATH, and ``--only KIND …`` runs some again. What was found is kept in ``.venv-suites``.
+PYTHONPATH, ``--libraries`` the models of ``make strangers``, in its environment, and
+``--only KIND …`` runs some again. What was found is kept in ``.venv-suites``.
 ``scope.md`` beside this file has, for each file, the lines of functions that each kind reached, the
 functions that none reached, and the operators that asked for a rule; docs/evidence/scope.md has
 the sums.
@@ -27,10 +28,10 @@ PAGE = ROOT / "docs" / "evidence" / "scope.md"
 PACKAGE = ROOT / "pytest_attnmem"
 START, END = "<!-- sums -->\n", "<!-- /sums -->\n"
 #: The folders that are asked about.
-FOLDERS = ("backends/simulated", "values")
+FOLDERS = ("backends/simulated", "backends/null", "values")
 DEVICE = "simulated:A100-80GB"
 #: Seconds for one command.
-PATIENCE = 900
+PATIENCE = 3600
 _PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly")
 _ON = f"--attnmem-backend={DEVICE}"
 #: The commands of each kind of programs, as arguments of Python.
@@ -45,6 +46,14 @@ KINDS: dict[str, list[list[str]]] = {
     "examples": [[*_PYTEST, "examples", _ON], [*_PYTEST, "tests/docs/test_walks.py"]],
     "models": [[*_PYTEST, "tests/models"]],
 }
+#: The models of libraries, on both backends, in the environment of ``make strangers``.
+LIBRARIES = """
+import sys
+sys.path.insert(0, "tests/suites")
+import strangers
+for name in strangers.PROGRAMS:
+    print(name, *(strangers.on(backend, name) for backend in strangers.BACKENDS), flush=True)
+"""
 
 #: Starts coverage in each process, and writes the operators that ask for a rule, a line each.
 _START = """
@@ -143,7 +152,7 @@ def published() -> None:
     for source in sources().values():
         for table in source.tables:
             key = (table.program, json.dumps(table.arguments))
-            if key in seen or table.ranks or table.checkout or table.requirements:
+            if key in seen or not table.rows or table.ranks or table.checkout or table.requirements:
                 continue
             seen.add(key)
             module, _, name = table.program.partition(":")
@@ -225,6 +234,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--suite", action="append", default=[], metavar="NAME=FOLDER")
     parser.add_argument("--only", nargs="*", default=None)
+    parser.add_argument("--libraries", action="store_true")
     parser.add_argument("--published", action="store_true")
     given = parser.parse_args()
     if given.published:
@@ -235,6 +245,9 @@ def main() -> None:
         if given.only is None or name in given.only:
             found[name] = run(name, commands, ROOT)
             FILE.write_text(json.dumps(found), "utf-8")
+    if given.libraries:
+        found["libraries"] = run("libraries", [["-c", LIBRARIES]], ROOT)
+        FILE.write_text(json.dumps(found), "utf-8")
     for each in given.suite:
         name, _, folder = each.partition("=")
         limit = "--attnmem-default=1 TiB"

@@ -17,7 +17,7 @@ function componentPanel(row, texts) {
     bytes, size: Number(bytes), count, name: texts[name], growth: texts[growth],
   }));
   const [whole, title] = row.metric === "retained"
-    ? [row.retained_bytes, "What is retained consists of"]
+    ? [row.retained_bytes, "What was still alive at the end"]
     : [row.peak_bytes, "What the peak consists of"];
   const made = section("components", `${title}: ${sized(whole)}`);
   made.append(componentBar(parts), componentTable(parts, whole));

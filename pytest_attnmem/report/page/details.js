@@ -26,9 +26,11 @@ function madeAt(held) {
 function detailsOf(row, texts) {
   const made = make("div", "details");
   if (row.reason) made.append(make("p", `reason ${row.state}`, row.reason));
-  made.append(make("div", "facts", "", promise(row), circumstances(row), ...again(row)), metrics(row));
-  if (row.components.length) made.append(componentPanel(row, texts));
-  if (row.held.length) made.append(heldTable(row, texts));
+  const facts = [make("div", "facts", "", promise(row), circumstances(row), ...again(row)), metrics(row)];
+  if (row.components.length) facts.push(componentPanel(row, texts));
+  const tensors = row.held.length ? [heldTable(row, texts)] : [];
+  // Of a failure, which line made what comes first.
+  made.append(...(row.explanation.length ? [...tensors, ...facts] : [...facts, ...tensors]));
   made.append(row.timeline?.spans.length ? timelineFigure(row, texts) : noTimeline(row));
   const charts = row.growth.map((chart) => growthFigure(chart, row));
   if (charts.length) made.append(make("div", "growths", "", ...charts));
@@ -96,7 +98,8 @@ function circumstances(row) {
 /** Returns the command of a test, its name quoted for a shell; nothing for other rows. */
 function again(row) {
   if (!row.nodeid.includes("::")) return [];
-  const command = `pytest '${row.nodeid.replaceAll("'", "'\\''")}'`;
+  const backend = /^(cpu|null|simulated)/.test(row.place) ? ` --attnmem-backend=${row.place}` : "";
+  const command = `pytest '${row.nodeid.replaceAll("'", "'\\''")}'${backend}`;
   return [make("p", "again", "run it again", make("code", "", command))];
 }
 
@@ -129,24 +132,25 @@ function heldTable(row, texts) {
     holder: texts[holder],
   }));
   const modules = lines.some(({ module }) => module) ? ["module"] : [];
-  for (const name of ["size", "", "% of peak", "shape", "dtype", "made by", "at", ...modules]) {
+  for (const name of ["size", "", "% of peak", "at", "shape", "made by", "dtype", ...modules]) {
     const cell = make("th", name ? "" : "exact", name || "bytes");
     cell.scope = "col";
     head.append(cell);
   }
   const body = make("tbody");
   lines.forEach(({ held, many, module, holder }, place) => {
+    const at = make("td", "mono", madeAt(held));
+    if (holder) at.append(make("div", "holder", holder));
     const what = make("td", "mono", held.shape);
     if (held.meaning) what.append(make("span", "meaning", held.meaning));
-    if (holder) what.append(make("div", "holder", holder));
-    const words = [held.dtype, held.op || "not known", madeAt(held), module];
-    const line = heldLine(held.bytes, many, peak, what, ...words.slice(0, 3 + modules.length));
+    const words = [held.op || "not known", held.dtype, ...(modules.length ? [module] : [])];
+    const line = heldLine(held.bytes, many, peak, [at, what], ...words);
     if (place >= FIRST) line.className = "past";
     body.append(line);
   });
   const [more, bytes] = row.more_held;
   if (more) {
-    const line = heldLine(bytes, 1, peak, make("td", "", plural(more, "smaller one")), "", "", "");
+    const line = heldLine(bytes, 1, peak, [make("td", "", plural(more, "smaller one")), make("td")], "", "");
     line.className = "past";
     body.append(line);
   }
@@ -171,12 +175,12 @@ function unfolding(table, count) {
 }
 
 /** Returns a line of equal tensors; bytes are of each. */
-function heldLine(bytes, many, peak, what, ...words) {
+function heldLine(bytes, many, peak, cells, ...words) {
   const size = make("td", "number", `${many > 1 ? `${many} × ` : ""}${sized(bytes)}`);
   const whole = many > 1 ? BigInt(bytes) * BigInt(many) : bytes;
   const share = peak ? Number(whole) / peak : null;
-  const line = make("tr", "", "", size, make("td", "exact", exact(whole)), shareCell(share), what);
-  const classes = ["mono", "op", "mono", "mono"];
+  const line = make("tr", "", "", size, make("td", "exact", exact(whole)), shareCell(share), ...cells);
+  const classes = ["op", "mono", "mono"];
   words.forEach((word, index) => line.append(make("td", classes[index], word)));
   return line;
 }
