@@ -311,7 +311,7 @@ class AttnMem:
     def _enforce(
         self, name: str, verdict: Verdict, measurement: Measurement, shape: AttentionShape
     ) -> Verdict:
-        limited = verdict.budget is not None and not verdict.budget.unlimited
+        limited = not verdict.budget.unlimited
         part = Part(self._unique(name), shape, trace=measurement.trace, limited=limited)
         if self._traced is not None:
             return verdict

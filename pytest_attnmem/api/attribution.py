@@ -66,7 +66,7 @@ def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Ver
     measured = verdict.measurement
     if measured is None or measured.out_of_memory is not None:
         return verdict
-    at_end = verdict.budget is not None and verdict.budget.metric == "retained"
+    at_end = verdict.budget.metric == "retained"
     if measured.held or measured.left:  # known from the run itself
         known = replace(measured, held=measured.left) if at_end else measured
         return with_held(verdict, _with_modules(known, trace, at_end))

@@ -228,7 +228,7 @@ class Conclusions:
 def _with_growth(part: Part, verdict: Verdict) -> Verdict:
     """Returns the verdict with the growth of memory in the symbols of its budget."""
     measured, budget = verdict.measurement, verdict.budget
-    if part.growths is None or measured is None or budget is None or verdict.growths:
+    if part.growths is None or measured is None or verdict.growths:
         return verdict
     if measured.out_of_memory is not None:
         return verdict

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from typing import Final
 
 from ..measurement.measurement import Measurement
 from ..symbols.attention_shape import AttentionShape
@@ -148,6 +149,10 @@ class Budget:
     """The arguments of the test that ``contract`` does not vary."""
     unlimited: bool = False
     """True if the test gave no limit for any device."""
+
+
+#: The budget of what is only measured.
+NO_LIMIT: Final = Budget(None)
 
 
 def resolve(spec: BudgetSpec, shape: AttentionShape, kinds: tuple[str, ...]) -> Budget:

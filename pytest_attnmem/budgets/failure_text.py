@@ -54,7 +54,7 @@ def topic(verdict: Verdict) -> Topic:
     measurement, budget = verdict.measurement, verdict.budget
     if verdict.outcome is Outcome.NOT_ENFORCED:
         return Topic.NOT_ENFORCED
-    if measurement is None or budget is None:
+    if measurement is None:
         return Topic.PARTS
     if measurement.out_of_memory is not None:
         return Topic.OUT_OF_MEMORY
@@ -121,9 +121,9 @@ def explain(verdict: Verdict, shape: AttentionShape, *, listed: bool = True) -> 
         lines = [f"not enforced: {verdict.reason}"]
         lines += [f"  {verdict.obstacle.remedy}"] if verdict.obstacle else []
     lines += explanation(verdict, shape)
-    budget, measurement = verdict.budget, verdict.measurement
+    measurement = verdict.measurement
     if measurement is not None and listed:
-        at_end = budget is not None and budget.metric == "retained"
+        at_end = verdict.budget.metric == "retained"
         lines += held_table.lines(measurement.held, "end" if at_end else "peak", verdict.more)
         if measurement.held_note:
             lines.append(f"  {measurement.held_note}")
@@ -138,12 +138,12 @@ def explanation(verdict: Verdict, shape: AttentionShape) -> Iterator[str]:
     if verdict.change:
         yield f"  grew      {verdict.change}"
     budget = verdict.budget
-    if budget is not None and budget.contract is not None:
+    if budget.contract is not None:
         label = "contract" if budget.sum is None else "budget  "
         yield f"  {label}  " + "   ".join(filter(None, _written(budget)))
         for growth in verdict.growths[:1]:
             yield from str(growth).splitlines()
-    if budget is not None and budget.limit_bytes is not None:
+    if budget.limit_bytes is not None:
         text, values, where = _written(budget)
         if text or values:
             yield "  budget    " + "   ".join(filter(None, (text, values, where)))

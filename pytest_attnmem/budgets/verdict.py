@@ -13,7 +13,7 @@ from ..measurement.held import Held
 from ..measurement.measurement import Measurement
 from ..symbols.attention_shape import AttentionShape
 from ..units import format_distinct, format_size
-from .budget import Budget, BudgetSpec, Obstacle, resolve
+from .budget import NO_LIMIT, Budget, BudgetSpec, Obstacle, resolve
 from .growth_contract import Contract
 from .growth_fit import Growth, GrowthFindings
 from .growth_judgement import Answer
@@ -35,7 +35,7 @@ class Verdict:
     reason: str
     """One line: for ``over`` the first line of the failure, for ``within`` a remark or empty."""
     measurement: Measurement | None = None
-    budget: Budget | None = None
+    budget: Budget = NO_LIMIT
     growths: tuple[Growth, ...] = ()
     """The growth of the measurement with sizes, if known; the growth that breaks a contract first.
     """
@@ -185,7 +185,7 @@ def not_enforced(
     reason: str,
     obstacle: Obstacle,
     measurement: Measurement | None = None,
-    budget: Budget | None = None,
+    budget: Budget = NO_LIMIT,
 ) -> Verdict:
     """Returns the verdict on a budget that was not enforced."""
     return Verdict(Outcome.NOT_ENFORCED, reason, measurement, budget, obstacle=obstacle)

@@ -20,7 +20,7 @@ from ..baselines.entries import (
     tolerance_of,
 )
 from ..baselines.environment_key import named, split
-from ..budgets.budget import Budget, Obstacle
+from ..budgets.budget import NO_LIMIT, Budget, Obstacle
 from ..budgets.verdict import NOTHING, Outcome, Verdict, not_enforced
 from ..errors import AttnMemError
 from ..measurement.measurement import Measurement
@@ -63,8 +63,8 @@ class BaselineCheck:
         """
         if part.ending is not Ending.FINISHED:
             return self._judge_unfinished(part, verdict, measurement) or verdict
-        bare = verdict if verdict and verdict.lacks_limit and _unlimited(verdict) else None
-        budget = verdict.budget if verdict and verdict.budget else Budget(None)
+        budget = verdict.budget if verdict else NO_LIMIT
+        bare = verdict if verdict and verdict.lacks_limit and budget.unlimited else None
         if bare and not measurement.allocations:
             entry = self._numbers.entry(self._numbers.key_of(part.name, budget.metric, measurement))
             if entry is None or entry.nbytes:  # else a run that finds caches filled needs nothing
@@ -130,7 +130,7 @@ class BaselineCheck:
 
     def records(self, part: Part, verdict: Verdict) -> bool:
         """Returns True if there is an entry for a part on the device that it runs on."""
-        metric = verdict.budget.metric if verdict.budget else "peak"
+        metric = verdict.budget.metric
         if verdict.measurement is not None:
             key = self._numbers.key_of(part.name, metric, verdict.measurement)
             return self._numbers.entry(key) is not None
@@ -147,7 +147,7 @@ class BaselineCheck:
 
         Retained bytes are not judged: the tensors of such a part may yet be freed.
         """
-        budget = verdict.budget if verdict and verdict.budget else Budget(None)
+        budget = verdict.budget if verdict else NO_LIMIT
         value = measurement.value(budget.metric)
         unknown = value is None or measurement.unmeasured or measurement.out_of_memory
         over = verdict is not None and verdict.outcome is Outcome.OVER
@@ -204,7 +204,7 @@ class BaselineCheck:
 
     def with_terms(self, part: Part, verdict: Verdict) -> Verdict:
         """Returns the verdict on a regression with the terms that it added, if they are known."""
-        metric = verdict.budget.metric if verdict.budget else "peak"
+        metric = verdict.budget.metric
         measured = self._numbers.by_row.get((part.name, metric))
         if measured is None or measured.entry is None or verdict.measurement is None:
             return verdict
@@ -287,10 +287,6 @@ def _of_other_torch(baseline: Baseline, key: Key, other: Key) -> str:
     keeps = baseline.keeps_versions(key.environment)
     how = "new writes one" if keeps else "all moves it, new keeps both"
     return f"{OTHER_ENTRY} {named(recorded)}, this is {version}; --attnmem-update {how}"
-
-
-def _unlimited(verdict: Verdict) -> bool:
-    return verdict.budget is not None and verdict.budget.unlimited
 
 
 def _symbols(memory: AttnMem) -> Mapping[str, int]:

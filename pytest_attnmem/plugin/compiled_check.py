@@ -52,7 +52,7 @@ class CompiledCheck:
         The graphs that the test compiled are named in a failure.
         """
         measured, budget = verdict.measurement, verdict.budget
-        if measured is None or budget is None:
+        if measured is None:
             return verdict
         mine = self._compared(measured, budget, primed)
         if verdict.lacks_limit:

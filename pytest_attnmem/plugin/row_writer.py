@@ -53,7 +53,7 @@ class RowWriter:
 
         Returns the verdict that counts, which may be of an earlier attempt.
         """
-        metric = verdict.budget.metric if verdict and verdict.budget else "peak"
+        metric = verdict.budget.metric if verdict else "peak"
         earlier = self._over.get((part.name, metric))
         if verdict is not None and verdict.outcome is Outcome.OVER:
             self._over[part.name, metric] = _without_result(verdict)

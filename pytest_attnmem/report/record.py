@@ -144,10 +144,9 @@ def record(
     if verdict is not None:
         made |= {"outcome": verdict.outcome, "reason": verdict.reason}
         made["growth"] = tuple(map(_growth, verdict.growths))
-        if verdict.budget is not None:
-            budget = verdict.budget
-            made |= {"metric": budget.metric, "budget": budget.text}
-            made |= {"limit_bytes": budget.limit_bytes}
+        budget = verdict.budget
+        made |= {"metric": budget.metric, "budget": budget.text}
+        made |= {"limit_bytes": budget.limit_bytes}
     facts = (
         measurement.symbols if measurement is not None else {}
     )  # facts of the device, not of the test

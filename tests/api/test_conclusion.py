@@ -191,8 +191,6 @@ def test_an_exceeded_limit_has_the_growth_in_the_symbols_of_its_budget(seen):
     assert conclusions(Rows()).conclude(growing, known, seen) == known
     assert conclusions(Rows()).conclude(growing, full, full.measurement).growths == ()
     assert conclusions().conclude(growing, verdict, seen).growths == ()
-    without = replace(verdict, budget=None)
-    assert conclusions(Rows()).conclude(growing, without, seen).growths == ()
     unmeasured = replace(verdict, measurement=None)
     assert conclusions(Rows()).conclude(growing, unmeasured, None).growths == ()
     alone = part(trace=lambda: seen)

@@ -363,7 +363,11 @@ def test_what_fell_below_the_start_is_within(seen: Measurement) -> None:
 
 def test_not_enforced_rests_on_nothing() -> None:
     verdict = not_enforced("skipped", Obstacle.NOT_FINISHED)
-    assert (verdict.outcome, verdict.measurement, verdict.budget) == (NOT_ENFORCED, None, None)
+    assert (verdict.outcome, verdict.measurement, verdict.budget) == (
+        NOT_ENFORCED,
+        None,
+        Budget(None),
+    )
 
 
 def test_each_obstacle_has_a_remedy_of_its_own() -> None:
