@@ -29,9 +29,9 @@ from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.measurement import Measurement
 from pytest_attnmem.plugin import hookspecs
 from pytest_attnmem.plugin.options import OPTIONS
-from pytest_attnmem.report.schema import PATH as SCHEMA
 from pytest_attnmem.symbols.names import ALIASES, DEFAULTS, SYMBOLS
 
+SCHEMA: Final = Path(str(pytest_attnmem.__file__)).parent / "report" / "schema.json"
 DOCS: Final = Path(__file__).parents[1] / "docs"
 PAGES: Final = (DOCS / "failures.md", *sorted((DOCS / "reference").glob("*.md")))
 PART: Final = re.compile(r"(<!-- generated: (\w+) -->\n).*?(<!-- /generated -->)", re.DOTALL)

@@ -1,10 +1,9 @@
-"""Types of JSON values: the check of a value and its JSON Schema, both made from an annotation."""
+"""Checks of values that are read from JSON, made from the annotations of a dataclass."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
-from enum import Enum
+from dataclasses import fields
 from sys import float_info
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
@@ -17,51 +16,30 @@ if TYPE_CHECKING:
 
 _Made = TypeVar("_Made")
 
-
-@dataclass(frozen=True, slots=True)
-class JsonType:
-    """A type of values that a JSON file may hold in one place."""
-
-    fits: Callable[[Any], bool]
-    """Returns True if a report can print the value, once it is read."""
-    schema: Mapping[str, Any]
+Check = Callable[[Any], bool]
+"""Returns True if a report can print the value, once it is read."""
 
 
-def json_type(annotation: Any) -> JsonType:
-    """Returns the type of the values that the annotation allows.
+def check_of(annotation: Any) -> Check:
+    """Returns the check of the values that the annotation allows.
 
-    A dataclass is a reference to the definition of its name; its own fields are checked apart.
+    Of a dataclass, the fields are checked apart.
     """
     origin, arguments = get_origin(annotation), get_args(annotation)
     if type(None) in arguments:
-        (other,) = (argument for argument in arguments if argument is not type(None))
-        return _or_null(json_type(other))
+        (other,) = (check_of(argument) for argument in arguments if argument is not type(None))
+        return lambda value: value is None or other(value)
     if origin is tuple:
-        part = json_type(arguments[0])
-        return JsonType(
-            lambda value: isinstance(value, tuple) and all(map(part.fits, value)),
-            {"type": "array", "items": part.schema},
-        )
+        part = check_of(arguments[0])
+        return lambda value: isinstance(value, tuple) and all(map(part, value))
     if origin is Mapping:
-        part = json_type(arguments[1])
-        return JsonType(
-            lambda value: isinstance(value, dict) and all(map(part.fits, value.values())),
-            {"type": "object", "additionalProperties": part.schema},
-        )
+        part = check_of(arguments[1])
+        return lambda value: isinstance(value, dict) and all(map(part, value.values()))
     if annotation is Any:
-        return JsonType(lambda value: True, {})
-    if issubclass(annotation, Enum):
-        return JsonType(_instance_of(annotation), {"enum": [each.value for each in annotation]})
-    if isinstance(annotation, type) and is_dataclass(annotation):
-        reference = f"#/$defs/{annotation.__name__.lower()}"
-        return JsonType(_instance_of(annotation), {"$ref": reference})
-    fits, name = {
-        str: (_instance_of(str), "string"),
-        bool: (_instance_of(bool), "boolean"),
-        int: (_is_int, "integer"),
-        float: (_is_float, "number"),
-    }[annotation]
-    return JsonType(fits, {"type": name})
+        return lambda value: True
+    if annotation in (int, float):
+        return _is_int if annotation is int else _is_float
+    return lambda value: isinstance(value, annotation)
 
 
 class JsonField(NamedTuple):
@@ -71,7 +49,7 @@ class JsonField(NamedTuple):
     key: str
     """The name in JSON."""
     annotation: str
-    type: JsonType
+    fits: Check
 
 
 def json_fields(
@@ -84,7 +62,7 @@ def json_fields(
     hints = get_type_hints(kind)
     return tuple(
         JsonField(
-            part.name, keys.get(part.name, part.name), str(part.type), json_type(hints[part.name])
+            part.name, keys.get(part.name, part.name), str(part.type), check_of(hints[part.name])
         )
         for part in fields(kind)
         if part.repr
@@ -99,24 +77,9 @@ def checked(made: _Made, by: Iterable[JsonField]) -> _Made:
     """
     for field in by:
         value = getattr(made, field.name)
-        if not field.type.fits(value):
+        if not field.fits(value):
             raise ValueError(f"{field.key}={shown(value)} is not of type {field.annotation}")
     return made
-
-
-def _or_null(kind: JsonType) -> JsonType:
-    match kind.schema:
-        case {"enum": values}:
-            schema: dict[str, Any] = {"enum": [*values, None]}
-        case {"type": name}:
-            schema = {**kind.schema, "type": [name, "null"]}
-        case _:
-            schema = {"anyOf": [kind.schema, {"type": "null"}]}
-    return JsonType(lambda value: value is None or kind.fits(value), schema)
-
-
-def _instance_of(kind: type) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, kind)
 
 
 def _is_int(value: object) -> bool:

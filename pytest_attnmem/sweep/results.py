@@ -12,7 +12,7 @@ from typing import Any, Final
 from ..contents import contents
 from ..errors import AttnMemError
 from ..measurement.peak_components import Component
-from ..report.json_types import checked, json_fields, json_type
+from ..report.json_types import check_of, checked, json_fields
 from ..units import shown
 
 SCHEMA: Final = 1
@@ -152,6 +152,6 @@ def _row(data: Mapping[str, Any]) -> Row:
 
 def _parameters(data: Mapping[str, Any]) -> dict[str, Any]:
     room = data.get("memory_bytes")
-    if not json_type(int | None).fits(room):
+    if not check_of(int | None)(room):
         raise ValueError(f"memory_bytes={shown(room)} is not of type int | None")
     return {**data, **{name: data[name] for name in ("batch", "heads", "dtype", "device")}}

@@ -19,7 +19,7 @@ from pytest_attnmem.formulas.exact_arithmetic import MAX_BITS
 from pytest_attnmem.measurement.environment import describe
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.report.json import load, render
-from pytest_attnmem.report.json_types import checked, json_fields, json_type
+from pytest_attnmem.report.json_types import check_of, checked, json_fields
 from pytest_attnmem.report.record import Record
 from pytest_attnmem.report.summary import summarise
 
@@ -197,39 +197,28 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 LARGEST = 2**MAX_BITS - 1
 HELD = Held(64, (2, 8), "float32", "mm", "attn.py:3")
 
-TYPES: list[tuple[Any, dict[str, Any], list[object], list[object]]] = [
-    (str, {"type": "string"}, ["", "\ud800"], [None, 3, b"a"]),
-    (bool, {"type": "boolean"}, [True, False], [0, "true", None]),
-    (int, {"type": "integer"}, [0, -3, LARGEST], [LARGEST + 1, 1.0, "1", None]),
-    (float, {"type": "number"}, [0.5, 3], [10**400, "1", None]),
-    (int | None, {"type": ["integer", "null"]}, [None, 3], ["", 1.5]),
-    (tuple[int, ...], {"type": "array", "items": {"type": "integer"}}, [(), (1,)], [[1], (1.5,)]),
-    (
-        Mapping[str, int],
-        {"type": "object", "additionalProperties": {"type": "integer"}},
-        [{}, {"N": 3}],
-        [{"N": None}, ["N"]],
-    ),
-    (Mapping[str, Any], {"type": "object", "additionalProperties": {}}, [{"N": []}], [3]),
-    (
-        Outcome | None,
-        {"enum": ["within", "over", "not enforced", None]},
-        [Outcome.OVER, None],
-        ["over"],
-    ),
-    (Held, {"$ref": "#/$defs/held"}, [HELD], [None, {}]),
-    (Held | None, {"anyOf": [{"$ref": "#/$defs/held"}, {"type": "null"}]}, [HELD, None], [{}]),
+TYPES: list[tuple[Any, list[object], list[object]]] = [
+    (str, ["", "\ud800"], [None, 3, b"a"]),
+    (bool, [True, False], [0, "true", None]),
+    (int, [0, -3, LARGEST], [LARGEST + 1, 1.0, "1", None]),
+    (float, [0.5, 3], [10**400, "1", None]),
+    (int | None, [None, 3], ["", 1.5]),
+    (tuple[int, ...], [(), (1,)], [[1], (1.5,)]),
+    (Mapping[str, int], [{}, {"N": 3}], [{"N": None}, ["N"]]),
+    (Mapping[str, Any], [{"N": []}], [3]),
+    (Outcome | None, [Outcome.OVER, None], ["over"]),
+    (Held, [HELD], [None, {}]),
+    (Held | None, [HELD, None], [{}]),
 ]
 
 
-@pytest.mark.parametrize(("annotation", "schema", "right", "wrong"), TYPES, ids=lambda part: "")
-def test_an_annotation_states_the_check_and_the_schema(
-    annotation: Any, schema: dict[str, Any], right: list[object], wrong: list[object]
+@pytest.mark.parametrize(("annotation", "right", "wrong"), TYPES, ids=lambda part: "")
+def test_an_annotation_states_the_check(
+    annotation: Any, right: list[object], wrong: list[object]
 ) -> None:
-    made = json_type(annotation)
-    assert made.schema == schema
-    assert [value for value in right if not made.fits(value)] == []
-    assert [value for value in wrong if made.fits(value)] == []
+    fits = check_of(annotation)
+    assert [value for value in right if not fits(value)] == []
+    assert [value for value in wrong if fits(value)] == []
 
 
 @dataclass

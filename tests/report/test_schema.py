@@ -1,8 +1,11 @@
 """The shipped JSON Schema: files that we write conform to it, and other files do not."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import jsonschema
@@ -14,18 +17,18 @@ from kept_rows import KeptRows
 from pytest_attnmem.api.attnmem import AttnMem
 from pytest_attnmem.backends.primed_backend import open_primed
 from pytest_attnmem.baselines.entries import State
+from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.errors import BudgetExceeded
 from pytest_attnmem.measurement.environment import describe
+from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.report.json import render
 from pytest_attnmem.report.record import Record, record
-from pytest_attnmem.report.schema import PATH, text, updated
 from pytest_attnmem.report.summary import summarise
 
 from .rows import RECORDS, WHOLE, records
 
-SCHEMA: dict[str, Any] = json.loads(
-    files("pytest_attnmem.report").joinpath("schema.json").read_text("utf-8")
-)
+WRITTEN = files("pytest_attnmem.report").joinpath("schema.json").read_text("utf-8")
+SCHEMA: dict[str, Any] = json.loads(WRITTEN)
 
 
 def closed(schema: Any) -> Any:
@@ -53,17 +56,43 @@ def file() -> dict[str, Any]:
     return data
 
 
-def test_the_schema_is_current() -> None:
-    found = PATH.read_text("utf-8")
-    assert found == text(updated(json.loads(found))) + "\n"
+@pytest.fixture(scope="module")
+def script() -> dict[str, Any]:
+    """The script that writes the schema."""
+    return run_path(str(Path(__file__).parents[2] / "benchmarks" / "schema.py"))
 
 
-def test_a_new_field_of_a_result_is_in_the_schema() -> None:
-    older = json.loads(PATH.read_text("utf-8"))
+def test_the_schema_is_current(script: dict[str, Any]) -> None:
+    assert script["text"](script["updated"](json.loads(WRITTEN))) + "\n" == WRITTEN
+
+
+@pytest.mark.parametrize(
+    ("annotation", "schema"),
+    [
+        (str, {"type": "string"}),
+        (bool, {"type": "boolean"}),
+        (float, {"type": "number"}),
+        (int | None, {"type": ["integer", "null"]}),
+        (tuple[int, ...], {"type": "array", "items": {"type": "integer"}}),
+        (Mapping[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
+        (Mapping[str, Any], {"type": "object", "additionalProperties": {}}),
+        (Outcome | None, {"enum": ["within", "over", "not enforced", None]}),
+        (Held | None, {"anyOf": [{"$ref": "#/$defs/held"}, {"type": "null"}]}),
+    ],
+    ids=str,
+)
+def test_an_annotation_states_the_schema(
+    script: dict[str, Any], annotation: Any, schema: dict[str, Any]
+) -> None:
+    assert script["of_annotation"](annotation) == schema
+
+
+def test_a_new_field_of_a_result_is_in_the_schema(script: dict[str, Any]) -> None:
+    older = json.loads(WRITTEN)
     del older["$defs"]["result"]["properties"]["reason"]
     del older["$defs"]["timeline"]["properties"]["spans"]
     older["$defs"]["held"]["required"].remove("bytes")
-    assert updated(older) == SCHEMA
+    assert script["updated"](older) == SCHEMA
 
 
 @pytest.mark.parametrize("state", ["", *(state.value for state in State)])

@@ -1,25 +1,28 @@
 """The JSON Schema of the JSON file: generates the definitions of results from their dataclasses.
 
-``python -m pytest_attnmem.report.schema`` updates ``schema.json``, in which all other parts are
-written by hand.
+``python benchmarks/schema.py`` updates ``schema.json``, in which all other parts are written by
+hand.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import is_dataclass
+from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
-from ..baselines.entries import State
-from ..measurement.held import Held
-from ..measurement.measurement import METRICS
-from ..measurement.timeline import Allocation, Timeline
-from .json_types import json_fields
-from .record import JSON_NAMES, NAMED_BY_OP, Record
+from pytest_attnmem import report
+from pytest_attnmem.baselines.entries import State
+from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.measurement.measurement import METRICS
+from pytest_attnmem.measurement.timeline import Allocation, Timeline
+from pytest_attnmem.report.json_types import json_fields
+from pytest_attnmem.report.record import JSON_NAMES, NAMED_BY_OP, Record
 
-PATH: Final = Path(__file__).with_name("schema.json")
+PATH: Final = Path(str(report.__file__)).with_name("schema.json")
 
 _NARROW: Final = 100
 
@@ -116,12 +119,43 @@ def text(schema: Any, indent: str = "") -> str:
     return f"{begin}\n{lines}\n{indent}{end}"
 
 
+def of_annotation(annotation: Any) -> dict[str, Any]:
+    """Returns the schema of the values that the annotation of a field allows.
+
+    A dataclass is a reference to the definition of its name.
+    """
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if type(None) in arguments:
+        (other,) = (argument for argument in arguments if argument is not type(None))
+        return _or_null(of_annotation(other))
+    if origin is tuple:
+        return {"type": "array", "items": of_annotation(arguments[0])}
+    if origin is Mapping:
+        return {"type": "object", "additionalProperties": of_annotation(arguments[1])}
+    if annotation is Any:
+        return {}
+    if issubclass(annotation, Enum):
+        return {"enum": [each.value for each in annotation]}
+    if is_dataclass(annotation):
+        return {"$ref": f"#/$defs/{annotation.__name__.lower()}"}
+    return {"type": {str: "string", bool: "boolean", int: "integer", float: "number"}[annotation]}
+
+
+def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
+    match schema:
+        case {"enum": values}:
+            return {"enum": [*values, None]}
+        case {"type": name}:
+            return {**schema, "type": [name, "null"]}
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
 def _object(kind: Any, *without: str) -> dict[str, Any]:
-    properties, required = {}, []
+    properties, required, hints = {}, [], get_type_hints(kind)
     for field in json_fields(kind, JSON_NAMES):
         if field.name not in without:
             remarks = _REMARKS.get((kind, field.name), {})
-            properties[field.key] = {**field.type.schema, **remarks}
+            properties[field.key] = {**of_annotation(hints[field.name]), **remarks}
             required += [] if (kind, field.name) in _LATER else [field.key]
     return {"type": "object", "properties": properties, "required": required}
 
