@@ -36,6 +36,13 @@ class State(Enum):
     """The entry is of a test that is not measured any more."""
 
 
+def row_name(row: tuple[str, str, str]) -> str:
+    """Returns the name of a result: the test, the region in it, and the metric if not the peak."""
+    test, region, metric = row
+    inner = f" [{region}]" if region else ""
+    return f"{test}{inner}" + (f" ({metric})" if metric != "peak" else "")
+
+
 class Key(NamedTuple):
     """The measurement that an entry is for; keys sort by test, so its entries stay together."""
 
@@ -48,8 +55,7 @@ class Key(NamedTuple):
     @property
     def name(self) -> str:
         """Returns the test, the region in it, and the metric unless it is the peak."""
-        metric = "" if self.metric == "peak" else f" ({self.metric})"
-        return f"{self.test} [{self.region}]{metric}" if self.region else f"{self.test}{metric}"
+        return row_name(self[:3])
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Final
 
+from ..baselines.entries import row_name
 from ..budgets.tolerance import Tolerance
 from ..commits.commit_files import CommitFiles
 from ..commits.repository import Commit, Repository
-from ..commits.terms import LISTING, entries, terms
-from ..commits.warm_process import Row, Sample, WarmProcess, named
+from ..commits.terms import LISTING, PLAIN, entries, terms
+from ..commits.warm_process import Row, Sample, WarmProcess
 from ..errors import AttnMemError
 from ..measurement.held import Held
 from ..report.held_changes import HeldChange, held_changes
@@ -94,7 +94,7 @@ class Criterion:
     def why_skipped(self, sample: Sample) -> str:
         """Returns the reason why a commit is skipped."""
         missing = next(row for row in self.levels if row not in sample.rows)
-        return sample.problem or f"{named(missing)} was not measured"
+        return sample.problem or f"{row_name(missing)} was not measured"
 
 
 def _is_bad(row: Record | None, level: int | None) -> bool:
@@ -128,7 +128,7 @@ def criterion(good: Sample, bad: Sample, grew: bool, tolerance: Tolerance) -> Cr
     if already and not grew:
         before = good.rows[already[0]]
         raise AttnMemError(
-            f"{named(already[0])} is over its budget at the good end already, on {before.place};"
+            f"{row_name(already[0])} is over its budget at the good end already, on {before.place};"
             " name an earlier good commit or another --backend; --grew finds what grew since"
         )
     levels: dict[Row, int | None] = {}
@@ -143,7 +143,7 @@ def criterion(good: Sample, bad: Sample, grew: bool, tolerance: Tolerance) -> Cr
         return Criterion(levels)
     if already:
         raise AttnMemError(
-            f"{named(already[0])} is over its budget at the good end already, and did not grow;"
+            f"{row_name(already[0])} is over its budget at the good end already, and did not grow;"
             " name an earlier good commit"
         )
     results = format_count(len(shared), "result")
@@ -160,13 +160,9 @@ def _nothing_shared(good: Sample, bad: Sample) -> str:
             return f"nothing was measured at the {end} end: {why}{hint}"
     because = f", where {good.problem}" if good.problem else ""
     return (
-        f"{named(next(iter(bad.rows)))} is not measured at the good end{because};"
+        f"{row_name(next(iter(bad.rows)))} is not measured at the good end{because};"
         " --tests-from bad runs the bad end's tests at every commit"
     )
-
-
-#: Fast: no second run to see who holds memory.
-_PLAIN: Final = ("--attnmem-explain=off",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +277,7 @@ class Bisection:
     def _sample(self, commit: str) -> Sample:
         if commit not in self._samples:
             self._show(f"measured {format_count(len(self._samples), 'commit')}, now {commit[:10]}")
-            self._samples[commit] = self._measure(commit, *_PLAIN)
+            self._samples[commit] = self._measure(commit, *PLAIN)
         return self._samples[commit]
 
     def _measure(self, commit: str, *options: str) -> Sample:

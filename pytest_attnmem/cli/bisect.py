@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from ..baselines.entries import row_name
 from ..bisection.bisection import Bisection, Culprit, Result, State
 from ..budgets.tolerance import parse_tolerance
 from ..commits.commit_files import commit_files, fixed_tests
 from ..commits.repository import Commit, Repository
-from ..commits.warm_process import named, warm_process
+from ..commits.warm_process import warm_process
 from ..errors import AttnMemError
 from ..report import held_changes
 from ..units import excerpt, format_count, format_distinct
@@ -72,8 +72,6 @@ def execute(arguments: Namespace) -> int:
     check_backend(arguments.backend, arguments.tests)
     if not arguments.timeout > 0:
         raise AttnMemError(f"--timeout: expected more than 0 seconds, got {arguments.timeout:g}")
-    if find_spec("torch") is None:
-        raise AttnMemError("needs torch, which is not installed; pip install torch")
     here = Path.cwd()
     repository = Repository(here)
     good, bad = repository.ends(arguments.range)
@@ -145,7 +143,7 @@ def _answer(found: Result, backend: str) -> Iterator[str]:
 
 def _told(culprit: Culprit) -> Iterator[str]:
     before, after = culprit.before, culprit.after
-    yield named(culprit.row)
+    yield row_name(culprit.row)
     if after.out_of_memory:
         yield f"  out of memory: {excerpt(after.out_of_memory, 160)}"
     elif before.value is not None and after.value is not None:
@@ -162,7 +160,7 @@ def _told(culprit: Culprit) -> Iterator[str]:
 
 def _meaning(found: Result) -> str:
     rows = found.criterion.levels
-    first, more = named(next(iter(rows))), len(rows) - 1
+    first, more = row_name(next(iter(rows))), len(rows) - 1
     others = f" or one of {more} other results" if more > 1 else " or another result" * more
     if found.criterion.by_budget:
         return f"{first}{others} is over its budget"
@@ -199,7 +197,7 @@ def to_dict(found: Result) -> dict[str, Any]:
                 **_commit(commit),
                 "state": states[number].value if number in states else "not measured",
                 "bytes": {
-                    named(row): record.value
+                    row_name(row): record.value
                     for row, record in found.samples[commit.sha].rows.items()
                     if row in found.criterion.levels
                 }

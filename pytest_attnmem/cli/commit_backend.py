@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import PurePosixPath
 from typing import Final
 
@@ -34,11 +35,13 @@ def add_backend(parser: ArgumentParser, end: str) -> None:
 
 
 def check_backend(named: str | None, words: Sequence[str]) -> None:
-    """Checks the option, and that pytest's words name no backend of their own.
+    """Checks the option, that pytest's words name no backend of their own, and that torch is here.
 
     Raises:
-        AttnMemError: the backend is unknown, or pytest's words name one.
+        AttnMemError: the backend is unknown, pytest's words name one, or there is no torch.
     """
+    if find_spec("torch") is None:
+        raise AttnMemError("needs torch, which is not installed; pip install torch")
     if named is not None:
         check_name(named, BACKENDS)
     if given := given_backend(words):

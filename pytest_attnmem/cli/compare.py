@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from ..baselines.entries import row_name
 from ..budgets.tolerance import parse_tolerance
 from ..report import cells, write
 from ..report.cells import aligned
@@ -203,7 +204,7 @@ def _headers(unit: str) -> tuple[str, ...]:
 
 def _name(change: Change) -> str:
     row = change.row
-    return row.name if row.metric == "peak" else f"{row.name} ({row.metric})"
+    return row_name((row.nodeid, row.region, row.metric))
 
 
 def _numbers(change: Change, unit: str) -> Iterator[str]:
@@ -240,9 +241,8 @@ def _kind(change: Change, quoted: Callable[[str, int], str], torch: Upgrade | No
 
 def _operators(change: Change) -> str:
     """Returns ``mm (scratch) +32.0 MiB``; empty if it is not known which operators changed."""
-    grown = [f"{name} {format_change(nbytes)}" for name, nbytes in by_operator(change).items()]
-    more = [f"{len(grown) - _LISTED} more"] if len(grown) > _LISTED else []
-    return ", ".join([*grown[:_LISTED], *more])
+    grown = by_operator(change).items()
+    return _listed([f"{name} {format_change(nbytes)}" for name, nbytes in grown])
 
 
 def _terms(change: Change) -> str:
@@ -251,12 +251,12 @@ def _terms(change: Change) -> str:
         return ""
     changes = held_changes(change.old.held, change.new.held)
     # What explains the change comes first: growth if it grew.
-    terms = [term(one) for one in (changes if change.delta > 0 else reversed(changes))]
-    more = [f"{len(terms) - _LISTED} more"] if len(terms) > _LISTED else []
-    return ", ".join([*terms[:_LISTED], *more])
+    return _listed([term(one) for one in (changes if change.delta > 0 else reversed(changes))])
 
 
-_LISTED = 3
+def _listed(texts: Sequence[str], most: int = 3) -> str:
+    more = [f"{len(texts) - most} more"] if len(texts) > most else []
+    return ", ".join([*texts[:most], *more])
 
 
 def _facts(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, tuple[Any, Any]]:

@@ -8,7 +8,6 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from hashlib import sha256
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -191,8 +190,6 @@ def _check(arguments: Namespace) -> None:
             "expected tests after --, as in -- tests/test_memory.py, or --program FILE;"
             " --tests-from each runs all tests of each commit"
         )
-    if find_spec("torch") is None:
-        raise AttnMemError("needs torch, which is not installed; pip install torch")
 
 
 def _write(found: ProjectHistory, arguments: Namespace) -> None:

@@ -13,7 +13,9 @@ from ..errors import AttnMemError
 from ..formulas.polynomial import Polynomial, expand
 from .warm_process import Row, Sample, from_root
 
-#: The options of a session that lists the tensors of every test, and derives closed forms.
+#: The options of a fast session: no second run to see who holds memory.
+PLAIN: Final = ("--attnmem-explain=off",)
+#: Those of a session that lists the tensors of every test, and derives closed forms.
 LISTING: Final = ("--attnmem-explain=all", "--attnmem-update=all")
 
 

@@ -26,13 +26,6 @@ Row = tuple[str, str, str]
 """The test, region and metric of a row."""
 
 
-def named(row: Row) -> str:
-    """Returns the name of a row: the test, its region and its metric."""
-    test, region, metric = row
-    inner = f" [{region}]" if region else ""
-    return f"{test}{inner}" + (f" ({metric})" if metric != "peak" else "")
-
-
 @dataclass(frozen=True, slots=True)
 class Sample:
     """The result of the tests at one commit."""

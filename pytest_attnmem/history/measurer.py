@@ -13,11 +13,11 @@ from pathlib import Path
 from threading import Lock, Thread
 from typing import Final
 
-from ..baselines.entries import Entry
+from ..baselines.entries import Entry, row_name
 from ..commits.commit_files import CommitFiles, FixedTests, commit_files
 from ..commits.repository import Repository
-from ..commits.terms import LISTING, entries, terms
-from ..commits.warm_process import Row, Sample, WarmProcess, named, warm_process
+from ..commits.terms import LISTING, PLAIN, entries, terms
+from ..commits.warm_process import Row, Sample, WarmProcess, warm_process
 from ..errors import AttnMemError
 from ..report.held_changes import HeldChange, held_changes, lines, term
 from ..report.record import Record
@@ -25,8 +25,6 @@ from .kept_results import KeptResults
 from .program import Program
 from .project_history import Cause, Measured, Step, TensorChange
 
-#: Fast: no second run to see who holds memory.
-_PLAIN: Final = ("--attnmem-explain=off",)
 _TENSORS: Final = 8
 
 
@@ -135,7 +133,7 @@ class Measurer:
                         tree, sha = waiting.popleft()
                         done = count - len(waiting) - 1
                     self._show(_progress(done, count, time.monotonic() - began, sha))
-                    sample = one.sample_at(sha, *_PLAIN)
+                    sample = one.sample_at(sha, *PLAIN)
                     with self._lock:
                         if not one.is_closed:
                             found = measured(sample, self._setting.program, one.root)
@@ -222,7 +220,7 @@ def measured(sample: Sample, program: Program | None, root: Path) -> Measured:
 
 
 def _name(row: Row, program: Program | None) -> str:
-    name = named(row)
+    name = row_name(row)
     return name if program is None else name.rpartition("::")[2]
 
 

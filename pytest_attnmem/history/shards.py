@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from graphlib import CycleError, TopologicalSorter
 
 from ..errors import AttnMemError
 from ..units import excerpt, shown
 from .project_history import Point, ProjectHistory
-from .steps import find_steps, with_ends
+from .steps import joined
 
 
 def merged(histories: Sequence[ProjectHistory]) -> ProjectHistory:
@@ -37,12 +36,7 @@ def merged(histories: Sequence[ProjectHistory]) -> ProjectHistory:
             points[point.sha] = point
     ordered = tuple(_in_order(points))
     causes = {(s.row, s.parent, s.sha): s.cause for one in histories for s in one.steps}
-    joined = replace(first, points=ordered, steps=())
-    steps = [
-        replace(step, cause=causes.get((step.row, step.parent, step.sha)))
-        for step in find_steps(ordered, joined.rows)
-    ]
-    return replace(joined, steps=tuple(with_ends(steps, ordered)))
+    return joined(first, ordered, lambda step: causes.get((step.row, step.parent, step.sha)))
 
 
 def _in_order(points: Mapping[str, Point]) -> Iterator[Point]:

@@ -7,11 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from ..baselines.entries import row_name
 from ..commits.repository import Repository
-from ..commits.warm_process import named
 from ..report import json
 from ..report.session_diff import is_measured
-from .project_history import Measured, Point, ProjectHistory, Step
+from .project_history import Cause, Measured, Point, ProjectHistory, Step
 
 
 class _State(NamedTuple):
@@ -82,16 +82,17 @@ def _is_sum(
 
 def _shared(one: str, other: str, by_sha: Mapping[str, Point]) -> Iterator[str]:
     """Yields the common ancestors of two commits, the nearest to ``other`` first."""
-    mine = {*_ancestors(one, by_sha)}
-    return (sha for sha in _ancestors(other, by_sha) if sha in mine)
+    mine, others = (_reached(sha, lambda sha: by_sha[sha].parents) for sha in (one, other))
+    known = {*mine}
+    return (sha for sha in others if sha in known)
 
 
-def _ancestors(sha: str, by_sha: Mapping[str, Point]) -> Iterator[str]:
-    """Yields a commit and all before it, the nearest first."""
+def _reached(sha: str, beside: Callable[[str], Iterable[str]]) -> Iterator[str]:
+    """Yields a commit and all that those beside it lead to, the nearest first."""
     seen, waiting = {sha}, [sha]
     for one in waiting:  # it grows
         yield one
-        new = [parent for parent in by_sha[one].parents if parent not in seen]
+        new = [other for other in beside(one) if other not in seen]
         seen.update(new)
         waiting += new
 
@@ -104,7 +105,10 @@ def with_ends(steps: Sequence[Step], points: Sequence[Point]) -> list[Step]:
     """
     by_sha = {point.sha: point for point in points}
     place = {point.sha: number for number, point in enumerate(points)}
-    after = _descendants(points)
+    children: dict[str, list[str]] = {}
+    for point in points:
+        for parent in point.parents:
+            children.setdefault(parent, []).append(point.sha)
     own = {(step.row, step.sha): step for step in steps}
 
     def ends(step: Step, point: Point) -> bool:
@@ -117,8 +121,8 @@ def with_ends(steps: Sequence[Step], points: Sequence[Point]) -> list[Step]:
     found = []
     for step in steps:
         if step.delta > 0:
-            later = after(step.sha)
-            numbers = sorted(place[sha] for sha in later)
+            later = _reached(step.sha, lambda sha: children.get(sha, ()))
+            numbers = sorted(place[sha] for sha in later if sha != step.sha)
             end = next((points[n] for n in numbers if ends(step, by_sha[points[n].sha])), None)
             step = replace(step, ended_by=end.sha if end else "")
         found.append(step)
@@ -134,23 +138,13 @@ def _takes_away(other: Step, step: Step) -> bool:
     return -2 * gone >= main.delta_bytes > 0
 
 
-def _descendants(points: Sequence[Point]) -> Callable[[str], set[str]]:
-    """Returns a function from a hash to the hashes of all commits after it."""
-    children: dict[str, list[str]] = {}
-    for point in points:
-        for parent in point.parents:
-            children.setdefault(parent, []).append(point.sha)
-
-    def after(sha: str) -> set[str]:
-        seen: set[str] = set()
-        waiting = [sha]
-        for one in waiting:
-            new = [child for child in children.get(one, []) if child not in seen]
-            seen.update(new)
-            waiting += new
-        return seen
-
-    return after
+def joined(
+    history: ProjectHistory, points: tuple[Point, ...], cause_of: Callable[[Step], Cause | None]
+) -> ProjectHistory:
+    """Returns the history of other commits: their steps, with the causes that are known."""
+    whole = replace(history, points=points, steps=())
+    steps = [replace(one, cause=cause_of(one)) for one in find_steps(points, whole.rows)]
+    return replace(whole, steps=tuple(with_ends(steps, points)))
 
 
 def with_session(
@@ -169,7 +163,7 @@ def with_session(
     values: dict[str, int] = {}
     gaps: dict[str, str] = {}
     for row in rows:
-        name = named((row.nodeid, row.region, row.metric))
+        name = row_name((row.nodeid, row.region, row.metric))
         if is_measured(row):
             values[name] = max(values.get(name, 0), row.value or 0)
         elif row.reason:
@@ -180,11 +174,7 @@ def with_session(
     before = [point for point in old.points if point.sha != sha]
     parents = (before[-1].sha,) if before else ()
     new = Point(sha, parents, commit.author, commit.date, commit.subject, Measured(values, gaps))
-    points = (*before, new)
     causes = {(step.row, step.sha): step.cause for step in old.steps}
-    joined = replace(old, facts=facts, points=points, steps=())
-    steps = [
-        replace(step, cause=causes.get((step.row, step.sha)))
-        for step in find_steps(points, joined.rows)
-    ]
-    return replace(joined, steps=tuple(with_ends(steps, points)))
+    return joined(
+        replace(old, facts=facts), (*before, new), lambda step: causes.get((step.row, step.sha))
+    )

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from pytest_attnmem.baselines.entries import row_name
 from pytest_attnmem.bisection.bisection import (
     Bisection,
     Found,
     Result,
     State,
     criterion,
-    named,
     search,
 )
 from pytest_attnmem.budgets.tolerance import NONE, parse_tolerance
@@ -246,8 +246,8 @@ def test_a_budget_that_was_exceeded_already_and_did_not_grow_is_refused():
 
 
 def test_a_row_is_named_with_its_region_and_metric():
-    assert named(A) == "t.py::a"
-    assert named(("t.py::a", "forward", "retained")) == "t.py::a [forward] (retained)"
+    assert row_name(A) == "t.py::a"
+    assert row_name(("t.py::a", "forward", "retained")) == "t.py::a [forward] (retained)"
 
 
 STATES = {"g": State.GOOD, "b": State.BAD, "-": State.SKIPPED}
