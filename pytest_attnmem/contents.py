@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import errno
 import glob
+import json
 import os
 import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
+
+from .errors import AttnMemError
 
 
 def contents(path: Path) -> bytes:
@@ -21,6 +25,20 @@ def contents(path: Path) -> bytes:
         if stat.S_ISCHR(os.fstat(file.fileno()).st_mode):
             raise OSError(errno.EINVAL, "it is a device; name a file")
         return file.read()
+
+
+def json_of(path: Path, remedy: str = "") -> Any:
+    """Returns the value of a JSON file.
+
+    Raises:
+        AttnMemError: the file cannot be read, or is not JSON; then ``remedy`` ends the text.
+    """
+    try:
+        return json.loads(contents(path).decode("utf-8"))
+    except OSError as error:
+        raise AttnMemError(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise AttnMemError(f"cannot read {path}: it is not JSON: {error}{remedy}") from error
 
 
 def replace(path: Path, data: bytes) -> None:

@@ -129,6 +129,17 @@ def format_count(count: int, thing: str) -> str:
     return f"{count} {thing}{'' if count == 1 else 's'}"
 
 
+def format_runs(numbers: Iterable[int], to: str, apart: str) -> str:
+    """Returns sorted numbers with those that follow each other together, such as ``0-3, 7``."""
+    runs: list[tuple[int, ...]] = []
+    for number in numbers:
+        if runs and runs[-1][-1] == number - 1:
+            runs[-1] = runs[-1][0], number
+        else:
+            runs.append((number,))
+    return apart.join(to.join(map(str, run)) for run in runs)
+
+
 def common_unit(sizes: Iterable[int]) -> str:
     """Returns the unit for a column of *sizes* in bytes: the unit of the largest one, or B."""
     largest = max(map(abs, sizes), default=0)

@@ -13,6 +13,7 @@ from pytest_attnmem.units import (
     format_distinct,
     format_exact,
     format_in,
+    format_runs,
     format_size,
     parse_size,
     shown,
@@ -278,3 +279,10 @@ class Rude:
 )
 def test_an_object_of_the_users_is_shown_in_one_line(value: object, text: str) -> None:
     assert shown(value) == text
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"), [([0, 7], "0, 7"), (range(8), "0-7"), ([1, 2, 5, 6, 7], "1-2, 5-7")]
+)
+def test_numbers_that_follow_each_other_stand_together(numbers: list[int], text: str) -> None:
+    assert format_runs(numbers, "-", ", ") == text

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from io import TextIOWrapper
 from types import ModuleType
-from typing import Final, Protocol, cast
+from typing import Final
 
 from .. import __version__
 from ..errors import AttnMemError, BudgetError, ProgramRefused
@@ -39,7 +39,8 @@ from . import (
     verify,
 )
 
-#: The subcommands, in the order of ``attnmem --help``.
+#: The subcommands, in the order of ``attnmem --help``: the name of a module is the command, and the
+#: first line of its docstring the help. Each has ``add_arguments`` and ``execute``.
 COMMANDS: tuple[ModuleType, ...] = (
     *(init, sweep, plot, predict, max_length, model, roofline, derive, run),
     *(explain, bisect, history, compare, merge, report, install, doctor, verify),
@@ -57,16 +58,6 @@ _OF_INIT: Final = ("init", "--apply", "--json", "-h", "--help")
 _MAX_LINE: Final = 1000
 
 
-class Command(Protocol):
-    """A module of a subcommand: its name is the command, its docstring's first line the help."""
-
-    def add_arguments(self, parser: ArgumentParser) -> None:
-        """Adds the arguments of the command."""
-
-    def execute(self, arguments: Namespace) -> int:
-        """Runs the command and returns the exit code."""
-
-
 def make_parser() -> ArgumentParser:
     """Returns the parser of the command line."""
     parser = ArgumentParser(prog="attnmem", description="Memory complexity as a unit test.")
@@ -76,8 +67,8 @@ def make_parser() -> ArgumentParser:
         summary = (module.__doc__ or "").partition("\n")[0]
         name = module.__name__.rpartition(".")[2].replace("_", "-")
         sub = commands.add_parser(name, help=summary, description=summary)
-        cast("Command", module).add_arguments(sub)
-        sub.set_defaults(execute=cast("Command", module).execute)
+        module.add_arguments(sub)
+        sub.set_defaults(execute=module.execute)
     return parser
 
 

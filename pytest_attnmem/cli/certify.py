@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +20,7 @@ from ..errors import AttnMemError
 from ..nulldevice import parts, torch_build
 from ..torch_releases import Version, minor_version
 from ..units import format_count
-from .terminal import progress
+from .terminal import answer, progress
 
 #: What operators of PyTorch's own call beside its kernels.
 _LIBRARIES: Final = ("cudnn", "nvrtc")
@@ -79,10 +78,11 @@ def execute(arguments: Namespace) -> int:
     if not arguments.operators:
         path = made.write(arguments.folder or certificate.kept_folder())
     new = sorted(found.refused.keys() - known)
-    if arguments.json:
-        print(json.dumps({**made.as_json(), "new": new, "file": path and str(path)}, indent=1))
-    else:
-        print("\n".join(_lines(found, made, new, path)))
+    answer(
+        arguments.json,
+        lambda: {**made.as_json(), "new": new, "file": path and str(path)},
+        lambda: _lines(found, made, new, path),
+    )
     return 1 if new else 0
 
 

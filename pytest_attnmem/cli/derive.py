@@ -10,11 +10,12 @@ from ..api.derive import derive
 from ..closed_forms.derived import Derived, Holder, Term
 from ..errors import BudgetError, SizesError
 from ..measurement.qkv_inputs import dtype_of
-from ..models.sources import named_object
-from ..units import format_count, shown
+from ..models.sources import assigned, named_object
+from ..units import format_count
 from .kernel_workload import size_of
 from .terminal import answer, progress
 
+_LENGTHS = "N=512,1024,1536,2048"
 #: The most tensors that are listed below a term.
 _HOLDERS = 12
 #: The most live sets whose tensors are listed; of more, those of the first are.
@@ -70,11 +71,11 @@ def execute(arguments: Namespace) -> int:
                 dtype=dtype_of(arguments.dtype, "--dtype"),
                 backward=arguments.backward,
                 backend=backend,
-                sizes=dict(map(_sizes, arguments.sizes)),
-                **dict(map(_number, arguments.number)),
+                sizes=dict(_sizes("sizes", _LENGTHS, text) for text in arguments.sizes),
+                **dict(_sizes("number", "layers=1,2,3", text) for text in arguments.number),
             )
     except SizesError as error:
-        problem = f"{error.problem}: --sizes N=512,1024,1536,2048"
+        problem = f"{error.problem}: --sizes {_LENGTHS}"
         raise BudgetError(problem) from error.__cause__
     answer(arguments.json, lambda: to_dict(found), lambda: render(found))
     return 0
@@ -142,16 +143,6 @@ def _term(term: Term) -> dict[str, Any]:
     return {"text": term.text, "held": held}
 
 
-def _sizes(text: str) -> tuple[str, list[int]]:
-    text = text or "--"  # argparse reads --sizes=-- as an empty list
-    symbol, equals, values = text.partition("=")
-    if not (symbol and equals):
-        raise BudgetError(f"cannot read --sizes {shown(text)}; write --sizes N=512,1024,1536,2048")
-    return symbol, [size_of("sizes", value) for value in values.split(",")]
-
-
-def _number(text: str) -> tuple[str, list[int]]:
-    name, equals, values = (text or "--").partition("=")
-    if not (equals and name.isidentifier()):
-        raise BudgetError(f"cannot read --number {shown(text)}; write --number layers=1,2,3")
-    return name, [size_of("number", value) for value in values.split(",")]
+def _sizes(option: str, example: str, text: str) -> tuple[str, list[int]]:
+    name, values = assigned(f"--{option}", text, example)
+    return name, [size_of(option, value) for value in values.split(",")]

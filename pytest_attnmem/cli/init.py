@@ -12,6 +12,7 @@ from typing import Any, Final
 from ..baselines.entries import Entry
 from ..contents import replace
 from ..errors import AttnMemError
+from ..report.cells import aligned
 from ..units import excerpt, format_count, format_size
 from .init_edits import Edit, unified_diff
 from .init_edits import edits as edits_of
@@ -74,14 +75,12 @@ def execute(arguments: Namespace) -> int:
 
 def render(promises: Sequence[Promise], places: Sequence[str]) -> list[str]:
     """Returns where it was measured, and the table, the largest test first."""
-    from tabulate import tabulate
-
     if not promises:
         return ["nothing to suggest: each test that allocates memory has a budget"]
     rows = [row for promise in promises for row in _rows(promise)]
     heads = ("test", "peak", "promise", "limit", "a copy of the largest tensor")
     where = f"measured on {', '.join(places)}; attnmem_backend in the ini file chooses"
-    return [where, "", *tabulate(rows, heads, disable_numparse=True).splitlines()]
+    return [where, "", *aligned(rows, heads, "lllll")]
 
 
 def _rows(promise: Promise) -> Iterator[tuple[str, ...]]:

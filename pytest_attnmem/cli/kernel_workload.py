@@ -14,7 +14,7 @@ from ..errors import AttnMemError, BudgetError
 from ..kernels import Kernel
 from ..kernels.registry import kernel_named
 from ..measurement.qkv_inputs import dtype_of, qkv
-from ..profiles import DEFAULT_PROFILE, DeviceProfile
+from ..profiles import DEFAULT_PROFILE
 from ..sweep.extrapolation import extrapolated
 from ..symbols.attention_shape import AttentionShape, Source, gather
 from ..units import shown
@@ -40,14 +40,20 @@ class Workload:
 
     def __str__(self) -> str:
         names = " ".join(f"{name}={size}" for name, size in self.sizes.items())
-        dtype = str(self.dtype).removeprefix("torch.")
+        direction = "forward and backward" if self.backward else "forward"
         causal = " causal" if self.causal else ""
-        return f"{self.kernel.name} {self.direction}{causal}, {names} {dtype}"
+        return f"{self.kernel.name} {direction}{causal}, {names} {_name(self.dtype)}"
 
-    @property
-    def direction(self) -> str:
-        """The passes that run."""
-        return "forward and backward" if self.backward else "forward"
+    def facts(self, device: str) -> dict[str, Any]:
+        """Returns the workload on a device as JSON values."""
+        return {
+            "kernel": self.kernel.name,
+            "backward": self.backward,
+            "causal": self.causal,
+            "shape": self.sizes,
+            "dtype": _name(self.dtype),
+            "device": device,
+        }
 
     @property
     def model(self) -> MemoryModel:
@@ -128,6 +134,10 @@ class Workload:
         return self.at(**{name: max(1, round(self.sizes[name] * share)) for name in ("N", "M")})
 
 
+def _name(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
 class OperatorCalls:
     """A function of tensors that counts the operators which it calls."""
 
@@ -148,16 +158,6 @@ class OperatorCalls:
 
         with Counting():
             return self._function(*tensors, **options)
-
-
-def unlimited(profile: DeviceProfile, *, scratch: bool = True) -> PrimedBackend:
-    """Returns a simulated device with unlimited memory, with or without its kernels' scratch."""
-    from ..backends.primed_backend import PrimedBackend
-    from ..backends.simulated import Simulated, plan, program_only
-
-    limitless = replace(profile, memory_bytes=1 << 70)
-    device = Simulated(limitless, plan if scratch else program_only)
-    return PrimedBackend(device, device.prime())
 
 
 def add_arguments(parser: ArgumentParser, *, length: bool) -> None:

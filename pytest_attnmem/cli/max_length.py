@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from ..measurement.garbage import garbage_frozen
 from ..measurement.protocol import simulation_context
+from ..models.model_memory import unlimited
 from ..models.search import LIMIT, longest
 from ..profiles import DeviceProfile, find_profile
 from ..units import format_size, format_with_bytes
-from .kernel_workload import Workload, unlimited, workload
+from .kernel_workload import Workload, workload
 from .kernel_workload import add_arguments as add_workload
 from .terminal import answer, progress
 
@@ -65,8 +66,8 @@ class Length:
     N: int
     fits: bool
     peak_bytes: int | None
-    out_of_memory: str = ""
-    unmeasured: str = ""
+    out_of_memory: str | None = None
+    unmeasured: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +138,9 @@ class Search:
             self._show(f"trying N={N:,}")
             measured = self._of_length(N).measured(self._primed)
             refused = (measured.out_of_memory or "").partition(" at ")[0]
-            unmeasured = measured.unmeasured or ""
-            self._simulated[N] = Length(N, not refused, measured.peak_bytes, refused, unmeasured)
+            self._simulated[N] = Length(
+                N, not refused, measured.peak_bytes, refused or None, measured.unmeasured
+            )
         return self._simulated[N]
 
 
@@ -169,28 +171,11 @@ def _exact(nbytes: int | None) -> str:
 def to_dict(found: Longest, of_length: Callable[[int], Workload], device: str) -> dict[str, Any]:
     """Returns the result as JSON values."""
     work = of_length(found.at.N if found.at else 1)
-
-    def length_values(length: Length | None) -> dict[str, Any] | None:
-        if length is None:
-            return None
-        return {
-            "N": length.N,
-            "fits": length.fits,
-            "peak_bytes": length.peak_bytes,
-            "out_of_memory": length.out_of_memory or None,
-            "unmeasured": length.unmeasured or None,
-        }
-
     return {
-        "kernel": work.kernel.name,
-        "backward": work.backward,
-        "causal": work.causal,
-        "shape": work.sizes,
-        "dtype": str(work.dtype).removeprefix("torch."),
-        "device": device,
+        **work.facts(device),
         "longest": found.at.N if found.at else None,
         "limit": LIMIT,
         "by": "simulation" if found.simulated else "model",
-        "at": length_values(found.at),
-        "next": length_values(found.next),
+        "at": found.at and asdict(found.at),
+        "next": found.next and asdict(found.next),
     }

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from ..errors import BackendUnavailable, BudgetError
+from ..errors import BackendUnavailable
 from ..measurement.environment import describe
 from ..measurement.garbage import anything_frozen
 from ..measurement.held import Held
@@ -24,12 +24,12 @@ from ..measurement.values_limit import VALUES_LIMIT, parse_values_limit
 from ..models.breakdown import OUTSIDE, folded, table_of
 from ..models.model_memory import ModelMemory, ModelRun
 from ..profiles import DEFAULT_PROFILE, find_profile
-from ..report import check_output_path
+from ..report import check_output_path, write
 from ..report.html import render
 from ..report.origin import origin
 from ..report.record import record
 from ..report.summary import summarise
-from ..units import format_size, shown
+from ..units import format_size
 from .kernel_workload import size_of
 from .terminal import progress
 
@@ -138,7 +138,7 @@ def _lines(
         capacity = find_profile(arguments.device).memory_bytes
         if arguments.html:
             name = arguments.source + (f" {arguments.config}" if arguments.config else "")
-            Path(arguments.html).write_text(page(name, run, found), "utf-8")
+            write(Path(arguments.html), page(name, run, found))
     finally:
         if backend.startswith("null"):
             from ..backends.null.program import settle
@@ -177,13 +177,11 @@ def _backend(arguments: Namespace) -> str:
 
 def _recipe(arguments: Namespace) -> Any:
     from ..models.inputs import Recipe, parse_inputs
-    from ..models.sources import named_object
+    from ..models.sources import assigned, named_object
 
     sizes = {name: size_of(name, getattr(arguments, name)) for name in ("B", "N")}
     for text in arguments.size:
-        name, equals, value = text.partition("=")
-        if not (equals and name.isidentifier()):
-            raise BudgetError(f"cannot read --size {shown(text)}; write --size S=1500")
+        name, value = assigned("--size", text, "S=1500")
         sizes[name] = size_of(f"size {name}", value)
     train = arguments.train
     return Recipe(

@@ -6,6 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import Any
 
+from ..contents import json_of
 from ..errors import AttnMemError
 from ..plot import save
 from ..plot.sweep_figure import draw, draw_growth
@@ -42,7 +43,7 @@ def execute(arguments: Namespace) -> int:
 
 def _growth(path: Path) -> list[dict[str, Any]] | None:
     """Returns the growth that a session measured; None for a file of a sweep."""
-    data = results.parsed(path)
+    data = json_of(path)
     if not isinstance(data, dict) or not {"kind", "results"} & data.keys():
         raise AttnMemError(
             f"cannot read {path}: it is not a JSON file of attnmem sweep or of pytest"

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 from ..measurement.garbage import garbage_frozen
 from ..measurement.measurement import Measurement
 from ..measurement.protocol import simulation_context
+from ..models.model_memory import unlimited
 from ..profiles import DeviceProfile, find_profile
-from ..report.cells import aligned
-from ..units import common_unit, format_distinct, format_in, format_size, format_with_bytes
-from .kernel_workload import Workload, size_of, unlimited, workload
+from ..report.cells import aligned, size
+from ..units import common_unit, format_distinct, format_size, format_with_bytes
+from .kernel_workload import Workload, size_of, workload
 from .kernel_workload import add_arguments as add_workload
 from .terminal import answer, progress
 
@@ -195,28 +196,22 @@ def _peak(found: Prediction) -> str:
 
 
 def _phase(phase: PredictedPhase, largest: bool, unit: str) -> Iterator[list[str]]:
-    lead = ["*" if largest else "", phase.name, _size(phase.alive, unit)]
+    lead = ["*" if largest else "", phase.name, size(phase.alive, unit)]
     alive = [*phase.tensors.items()]
     alive += [(f"{name} (scratch)", nbytes) for name, nbytes in phase.scratch.items()]
     for name, nbytes in [(name, nbytes) for name, nbytes in alive if nbytes] or [("", 0)]:
-        yield [*lead, name, _size(nbytes, unit)]
+        yield [*lead, name, size(nbytes, unit)]
         lead = ["", "", ""]
 
 
 def _numbers(found: Prediction, unit: str) -> list[list[str]]:
-    def row(label: str, *sizes: int | None) -> list[str]:
-        return [label, *("-" if size is None else _size(size, unit) for size in sizes)]
-
-    rows = [row(f"model, {unit}", found.model_tensors_bytes, found.largest.alive, None, None)]
+    rows: dict[str, list[int | None]] = {
+        "model": [found.model_tensors_bytes, found.largest.alive, None, None]
+    }
     if found.tensors is not None and found.whole is not None:
         numbers = [found.whole.value(metric) for metric in _SHOWN]
-        rows.append(row(f"simulated, {unit}", found.tensors.peak_bytes, *numbers))
-    return rows
-
-
-def _size(size: int, unit: str) -> str:
-    text = format_in(size, unit)
-    return "<0.1" if size and text == "0.0" else text
+        rows["simulated"] = [found.tensors.peak_bytes, *numbers]
+    return [[f"{how}, {unit}", *(size(n, unit) for n in sizes)] for how, sizes in rows.items()]
 
 
 def _notes(found: Prediction) -> Iterator[str]:
@@ -242,12 +237,7 @@ def to_dict(found: Prediction) -> dict[str, Any]:
             "unmeasured": whole.unmeasured,
         }
     return {
-        "kernel": work.kernel.name,
-        "backward": work.backward,
-        "causal": work.causal,
-        "shape": work.sizes,
-        "dtype": str(work.dtype).removeprefix("torch."),
-        "device": found.profile.name,
+        **work.facts(found.profile.name),
         "phases": [
             {
                 "name": phase.name,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ..errors import AttnMemError, BackendUnavailable
 from ..measurement.values_limit import VALUES_LIMIT, parse_values_limit
 from ..profiles import DEFAULT_PROFILE
-from ..report import check_output_path
+from ..report import check_output_path, write
 from .run_ranks import rank_list
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _run_ranks(
         print(line, file=sys.stderr)
     if path:
         text = json.dumps(run_ranks.as_json(wanted, world, runs), indent=1)
-        Path(path).write_text(text + "\n", encoding="utf-8")
+        write(Path(path), text + "\n")
     return next((run.exit_code for run in runs if run.exit_code), 0)
 
 

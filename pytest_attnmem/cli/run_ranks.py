@@ -19,7 +19,7 @@ from ..nulldevice.counts import CAPTURED, captures_graph
 from ..nulldevice.launch import Devices, environment
 from ..nulldevice.refusals import refusals
 from ..nulldevice.torchrun import MAIL, begin, end, rank_environment
-from ..units import format_distinct, format_size, shown
+from ..units import format_distinct, format_runs, format_size, shown
 
 KINDS = ("requested", "allocated", "reserved")
 #: Devices of a node, if the command names one device only.
@@ -176,7 +176,7 @@ def _remarks(runs: Sequence[RankRun]) -> Iterator[str]:
 
 
 def _named(ranks: list[int]) -> str:
-    return f"rank{'s' if len(ranks) > 1 else ''} {shown_ranks(ranks)}"
+    return f"rank{'s' if len(ranks) > 1 else ''} {format_runs(ranks, '-', ', ')}"
 
 
 def _by_kind(sizes: Iterable[str]) -> str:
@@ -229,14 +229,3 @@ def rank_list(text: str, world: int) -> list[int]:
             )
         ranks.update(range(ends[0], ends[-1] + 1))
     return sorted(ranks)
-
-
-def shown_ranks(ranks: list[int]) -> str:
-    """Returns ``0-3, 7`` for sorted ranks."""
-    parts: list[list[int]] = []
-    for rank in ranks:
-        if parts and parts[-1][-1] == rank - 1:
-            parts[-1] = [parts[-1][0], rank]
-        else:
-            parts.append([rank])
-    return ", ".join("-".join(map(str, part)) for part in parts)

@@ -15,7 +15,7 @@ from ..measurement.environment import describe
 from ..measurement.garbage import garbage_frozen
 from ..models.search import last_that_fits, longest
 from ..profiles import DEFAULT_PROFILE, PROFILES, find_profile
-from ..report import check_output_path
+from ..report import check_output_path, write
 from ..sweep import markdown_report, text_table
 from ..sweep import results as rows
 from ..sweep.extrapolation import MAX_SHORT_ALLOCATIONS, PERIOD, SHORT
@@ -284,7 +284,4 @@ def _write(arguments: Namespace, sweep: rows.Sweep) -> None:
     for option, rendered in _FILES.items():
         path = getattr(arguments, option)
         if path and path != "-":
-            try:
-                Path(path).write_text(rendered(sweep), encoding="utf-8")
-            except OSError as error:
-                raise AttnMemError(f"cannot write {path}: {error.strerror or error}") from error
+            write(Path(path), rendered(sweep))

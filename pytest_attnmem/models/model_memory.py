@@ -129,10 +129,10 @@ class ModelRun:
         measured = replace(_run(program, Notes(self.primed)), result=None)
         primed = self.primed
         if measured.out_of_memory is not None:
-            without_limit = unlimited(primed.backend)
-            if without_limit is None:
+            profile = getattr(primed.backend, "profile", None)
+            if not isinstance(profile, DeviceProfile):
                 return self._found(program, measured)
-            primed = without_limit
+            primed = unlimited(profile)
             needed = _run(program, Notes(primed))
             measured = replace(needed, out_of_memory=measured.out_of_memory, result=None)
         notes = Notes(primed, True, bool(self.recipe.train))
@@ -273,14 +273,12 @@ _OPTIONS = (
 )
 
 
-def unlimited(backend: BackendProtocol) -> PrimedBackend | None:
-    """Returns the device with unlimited memory, to list what a program needs; only a simulation."""
-    profile = getattr(backend, "profile", None)
-    if not isinstance(profile, DeviceProfile):
-        return None
-    from ..backends.simulated import Simulated
+def unlimited(profile: DeviceProfile, *, scratch: bool = True) -> PrimedBackend:
+    """Returns a simulated device with unlimited memory, with or without its kernels' scratch."""
+    from ..backends.simulated import Simulated, plan, program_only
 
-    device = Simulated(replace(profile, memory_bytes=1 << 60))
+    limitless = replace(profile, memory_bytes=1 << 70)  # more than any program asks for
+    device = Simulated(limitless, plan if scratch else program_only)
     return PrimedBackend(device, device.prime())
 
 

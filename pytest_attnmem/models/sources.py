@@ -105,10 +105,21 @@ def named_object(path: str) -> Any:
     return found
 
 
-def _argument(text: str) -> tuple[str, Any]:
+def assigned(option: str, text: str, example: str) -> tuple[str, str]:
+    """Returns the name and the value that an option gives as ``name=value``.
+
+    Raises:
+        BudgetError: the text is not so written.
+    """
+    text = text or "--"  # argparse reads --arg=-- as an empty list
     name, equals, value = text.partition("=")
     if not (equals and name.isidentifier()):
-        raise BudgetError(f"cannot read --arg {shown(text)}; write --arg n_layer=12")
+        raise BudgetError(f"cannot read {option} {shown(text)}; write {option} {example}")
+    return name, value
+
+
+def _argument(text: str) -> tuple[str, Any]:
+    name, value = assigned("--arg", text, "n_layer=12")
     try:
         return name, json.loads(value)
     except ValueError:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..budgets.verdict import Outcome
-from ..contents import contents
+from ..contents import json_of
 from ..errors import AttnMemError
 from ..units import shown
 from .record import Record, from_dict, to_dict
@@ -86,12 +86,7 @@ def load(path: Path) -> tuple[tuple[Record, ...], dict[str, Any]]:
     Raises:
         AttnMemError: the file cannot be read, or has a schema that this version does not know.
     """
-    try:
-        data = json.loads(contents(path).decode("utf-8"))
-    except OSError as error:
-        raise AttnMemError(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise AttnMemError(f"cannot read {path}: it is not JSON: {error}; {_WRITE}") from error
+    data = json_of(path, f"; {_WRITE}")
     schema = data.get("schema") if isinstance(data, dict) else None
     number = schema if isinstance(schema, (int, float)) and not isinstance(schema, bool) else 0
     if not SCHEMA <= number < SCHEMA + 1:

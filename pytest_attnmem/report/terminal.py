@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 from ..budgets.verdict import Outcome
-from ..units import excerpt, format_size, printable
+from ..units import excerpt, format_runs, format_size, printable
 from . import cells
 from .record import Record
 from .summary import Summary, summarise
@@ -203,7 +202,7 @@ def with_equal_ranks_together(summary: Summary) -> Summary:
         _, ranks = equal.setdefault((before, after, *_shown(row)), (row, []))
         ranks.append(int(rank))
     folded = (
-        replace(row, nodeid=f"{before}{_ranks(sorted(ranks))}{after}")
+        replace(row, nodeid=f"{before}{format_runs(sorted(ranks), '..', ',')}{after}")
         for (before, after, *_), (row, ranks) in equal.items()
     )
     return summarise([*others, *folded])
@@ -220,13 +219,3 @@ def _shown(row: Record) -> tuple[object, ...]:
     judged = (row.outcome, row.expected, row.reason, row.budget, row.limit_bytes)
     baseline = (row.baseline_bytes, row.baseline_state, row.baseline_torch)
     return (row.region, *sorted(row.shape.items()), *measured, *judged, *baseline)
-
-
-def _ranks(ranks: list[int]) -> str:
-    """Returns ``0..3,7`` for sorted ranks."""
-    starts = [ranks[0], *(after for before, after in pairwise(ranks) if after != before + 1)]
-    ends = [*(before for before, after in pairwise(ranks) if after != before + 1), ranks[-1]]
-    return ",".join(
-        str(start) if start == end else f"{start}..{end}"
-        for start, end in zip(starts, ends, strict=True)
-    )

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
-from ..contents import contents
+from ..contents import json_of
 from ..errors import AttnMemError
 from ..measurement.peak_components import Component
 from ..report.json_types import check_of, checked, json_fields
@@ -96,20 +96,6 @@ def render(sweep: Sweep) -> str:
     return json.dumps(data, indent=1) + "\n"
 
 
-def parsed(path: Path) -> Any:
-    """Returns the value of a JSON file.
-
-    Raises:
-        AttnMemError: the file cannot be read, or is not JSON.
-    """
-    try:
-        return json.loads(contents(path).decode("utf-8"))
-    except OSError as error:
-        raise AttnMemError(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise AttnMemError(f"cannot read {path}: it is not JSON: {error}") from error
-
-
 _FIELDS: Final = MappingProxyType({kind: json_fields(kind) for kind in (Row, Component)})
 
 
@@ -119,7 +105,7 @@ def load(path: Path) -> Sweep:
     Raises:
         AttnMemError: the file cannot be read, or is not a sweep that this version reads.
     """
-    data = parsed(path)
+    data = json_of(path)
     if not isinstance(data, dict) or data.get("kind") != KIND:
         raise AttnMemError(f"cannot read {path}: it is not a JSON file of attnmem sweep")
     if data.get("schema") != SCHEMA:

@@ -13,6 +13,7 @@ from ..errors import AttnMemError, BudgetError, ProgramRefused
 from ..measurement.held import Held
 from ..measurement.installed_torch import missing_forms
 from ..measurement.peak_components import Component, decompose
+from ..models.model_memory import unlimited
 from ..profiles import DeviceProfile
 from ..symbols.names import DEFAULTS, SYMBOLS
 from ..units import shown
@@ -74,8 +75,6 @@ def dimensions(shape: Iterable[int], symbols: Mapping[str, int]) -> tuple[str, .
 _SIZES = frozenset(SYMBOLS) - {"itemsize"}
 
 
-#: More memory than any device has.
-_UNLIMITED: Final = 1 << 70
 _SIMULATED: Final = "simulated"
 
 
@@ -179,10 +178,7 @@ class SweepRunner:
         if self.profile is None:
             return observe(case, self.primed)
         if self._unlimited is None:
-            from ..backends.simulated import Simulated
-
-            device = Simulated(replace(self.profile, memory_bytes=_UNLIMITED))
-            self._unlimited = PrimedBackend(device, device.prime())
+            self._unlimited = unlimited(self.profile)
         return observe(case, self._unlimited)
 
     def _refusal(self, memory: CaseMemory, how: str) -> str:
