@@ -121,8 +121,9 @@ def other_values(item: Any, others: Mapping[str, object]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in others.items():
             patch.setitem(item.funcargs, name, value)
-            for made in item._fixtureinfo.name2fixturedefs[name][-1:]:
-                patch.setattr(made, "cached_result", (value, *made.cached_result[1:]))
+            for made in item._fixtureinfo.name2fixturedefs.get(name, ())[-1:]:
+                if made.cached_result is not None:  # else it is a parameter, and no fixture
+                    patch.setattr(made, "cached_result", (value, *made.cached_result[1:]))
         yield
 
 

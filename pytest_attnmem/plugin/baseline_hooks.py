@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -198,18 +199,7 @@ class BaselineSession:
         if call.excinfo is not None and not isinstance(call.excinfo.value, _JUDGED):
             measured.clear()
         if call.when == "teardown":
-            numbers = [
-                [
-                    [*one.key],
-                    one.made.nbytes,
-                    one.made.formula,
-                    [*one.made.held],
-                    {**one.made.parts},
-                    one.made.retained,
-                    one.made.first,
-                ]
-                for one in measured.values()
-            ]
+            numbers = [([*one.key], astuple(one.made)) for one in measured.values()]
             setattr(report, _SENT, numbers)
         return report
 
@@ -225,7 +215,7 @@ class BaselineSession:
             self._suite.finished.add(report.nodeid)
             if report.nodeid in self._failed_in_part:
                 return
-            for key, nbytes, formula, held, *rest in getattr(report, _SENT, ()):
+            for key, (nbytes, formula, held, *rest) in getattr(report, _SENT, ()):
                 self._measured[Key(*key)] = Entry(nbytes, formula, tuple(held), *rest)
 
     @pytest.hookimpl(optionalhook=True)

@@ -15,7 +15,8 @@ import pytest
 
 from ..errors import BudgetError, CannotSimulate
 from ..units import shown
-from .plan import PLAN, Plan
+from .another_run import other_values
+from .plan import PLAN, Plan, params_of
 
 #: The packages whose fixtures belong to the run of a test, and are not made again.
 _STAY = ("_pytest.", "pytest_attnmem.", "pytest_asyncio.")
@@ -167,16 +168,10 @@ def given(item: Any, sizes: Mapping[str, int]) -> Iterator[None]:
     Raises:
         BudgetError: a fixture cannot be made with these values.
     """
-    params = getattr(getattr(item, "callspec", None), "params", {})
-    with pytest.MonkeyPatch.context() as patch:
-        for name, size in sizes.items():
-            patch.setitem(item.funcargs, name, size)
-            if name in params:
-                patch.setitem(params, name, size)
-            for definition in item._fixtureinfo.name2fixturedefs.get(name, ())[-1:]:
-                if definition.cached_result is not None:  # the value of request.getfixturevalue
-                    kept = (size, *definition.cached_result[1:])
-                    patch.setattr(definition, "cached_result", kept)
+    params = params_of(item)
+    with pytest.MonkeyPatch.context() as patch, other_values(item, sizes):
+        for name in sizes.keys() & params.keys():
+            patch.setitem(params, name, sizes[name])
         with made_anew(item, readers(item, sizes)):
             yield
 

@@ -12,6 +12,7 @@ from ..suggestion import closest, did_you_mean
 from ..symbols.attention_shape import Source
 from ..symbols.names import ALIASES, SYMBOLS, WORLD
 from .fresh_fixtures import is_made_once
+from .plan import params_of
 from .ranks import RANK, world_of
 
 if TYPE_CHECKING:
@@ -32,9 +33,7 @@ def arguments(item: pytest.Item) -> Source:
 
     Other arguments are not kept: a tensor among them must be freed with its test.
     """
-    callspec = getattr(item, "callspec", None)
-    params: Mapping[str, object] = callspec.params if callspec else {}
-    values = {**params, **getattr(item, "funcargs", {})}
+    values = {**params_of(item), **getattr(item, "funcargs", {})}
     known = {n: value for n, value in values.items() if n == "dtype" or isinstance(value, int)}
     return Source("the test's arguments", known)
 
@@ -85,9 +84,8 @@ def variable(item: pytest.Item, contract: Contract, fixed: Set[str] = frozenset(
 
 def further_sizes(item: pytest.Item, known: Collection[str]) -> list[str]:
     """Returns the whole numbers above 1 that a test is parametrized with, except known symbols."""
-    callspec = getattr(item, "callspec", None)
-    params: Mapping[str, object] = callspec.params if callspec else {}
-    sizes = {ALIASES.get(name, name): size for name, size in params.items() if type(size) is int}
+    given = params_of(item).items()
+    sizes = {ALIASES.get(name, name): size for name, size in given if type(size) is int}
     return sorted(name for name, size in sizes.items() if size > 1 and name not in known)
 
 
@@ -107,8 +105,8 @@ def _taken(item: pytest.Item) -> dict[str, str]:
     """Returns symbol → argument of the test; an argument whose symbol is taken keeps its name."""
     info = getattr(item, "_fixtureinfo", None)
     found: dict[str, str] = {}
-    params = getattr(getattr(item, "callspec", None), "params", {})
-    for name in dict.fromkeys([*(info.argnames if info is not None else ()), *params]):
+    own = info.argnames if info is not None else ()
+    for name in dict.fromkeys([*own, *params_of(item)]):
         symbol = ALIASES.get(name, name)
         found[name if symbol in found else symbol] = name
     if world_of(item) is not None:
@@ -123,7 +121,7 @@ def _is_size(item: pytest.Item, symbol: str, name: str) -> bool:
     The number of a fixture that has no usual name and no parameters may be anything, such as a
     port.
     """
-    params = getattr(getattr(item, "callspec", None), "params", {})
+    params = params_of(item)
     if name not in params and (symbol not in SYMBOLS or symbol == "itemsize"):
         return False
     value = getattr(item, "funcargs", {}).get(name, params.get(name, 1))

@@ -38,23 +38,16 @@ def names_cuda(item: pytest.Item) -> bool:
     A name in a comparison, or in a setting such as ``torch.autocast("cuda")``, does not count.
     Returns False for code that cannot be read, such as an expression of hundreds of calls.
     """
-    try:
-        return _names_cuda(item)
-    except (
-        ProgramRefused,
-        Exception,
-    ):  # of objects that are looked at
-        return False
-
-
-def _names_cuda(item: pytest.Item) -> bool:
-    function = inspect.unwrap(getattr(item, "obj", None) or (lambda: None))
     owner = getattr(item, "cls", None)
-    functions = [getattr(function, "__func__", function)]
-    functions += [vars(owner)[name] for name in _METHODS_BEFORE if owner and name in vars(owner)]
-    folder = str(item.path.parent)
-    reader = _Reader(dict(getattr(item, "funcargs", {})), owner, folder)
-    return any(reader.finds(one) for one in functions if isinstance(one, FunctionType))
+    own = vars(owner) if owner else {}
+    reader = _Reader(dict(getattr(item, "funcargs", {})), owner, str(item.path.parent))
+    try:
+        function = inspect.unwrap(getattr(item, "obj", None) or (lambda: None))
+        functions = [getattr(function, "__func__", function)]
+        functions += [own[name] for name in _METHODS_BEFORE if name in own]
+        return any(reader.finds(one) for one in functions if isinstance(one, FunctionType))
+    except (ProgramRefused, Exception):  # of objects that are looked at
+        return False
 
 
 class _Reader:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -50,12 +50,8 @@ FIXTURES = frozenset({"attnmem", "qkv"})
 
 def wants_measuring(item: pytest.Item, session: Session) -> bool:
     """Returns True if a part of this test may be measured."""
-    return bool(
-        session.settings.default
-        or FIXTURES.intersection(getattr(item, "fixturenames", ()))
-        or item.get_closest_marker(MARKER)
-        or is_recorded(item, session)
-    )
+    takes = FIXTURES.intersection(getattr(item, "fixturenames", ()))
+    return bool(takes) or is_measured(item, session)
 
 
 def is_measured(item: pytest.Item, session: Session) -> bool:
@@ -88,6 +84,12 @@ def is_recorded(item: pytest.Item, session: Session) -> bool:
     if session.settings.disable or baseline is None or takes_attnmem(item):
         return False
     return session.settings.update in ("all", "new") or baseline.has(own_nodeid(item))
+
+
+def params_of(item: pytest.Item) -> dict[str, Any]:
+    """Returns what a test is parametrized with, by name."""
+    params: dict[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    return params
 
 
 def own_nodeid(item: pytest.Item) -> str:

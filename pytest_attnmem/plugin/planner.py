@@ -125,7 +125,8 @@ def _check(item: pytest.Item, spec: BudgetSpec, primed: PrimedBackend) -> None:
             _check_contract(item, spec, contract)
         names, known = set(getattr(item, "fixturenames", ())), arguments(item)
         # The body of a rank may make a device mesh, whose dimensions are symbols.
-        if world_of(item) is None and not _fixtures_give(names - set(known.values), spec):
+        may_give = {"qkv", *SYMBOLS, *ALIASES, "dtype", *spec.read}
+        if world_of(item) is None and not may_give & (names - set(known.values)):
             backend = primed.backend
             device = Source(f"the {backend.name} backend", backend.symbols)
             shape = gather([Source("the marker", spec.symbols), known, device])
@@ -134,19 +135,14 @@ def _check(item: pytest.Item, spec: BudgetSpec, primed: PrimedBackend) -> None:
         raise type(error)(f"{MARKER}: {error}   {spec.where}") from error
 
 
-def _fixtures_give(fixtures: set[str], spec: BudgetSpec) -> bool:
-    """Returns True if one of ``fixtures`` may give a symbol its value."""
-    return bool(fixtures & {"qkv", *SYMBOLS, *ALIASES, "dtype", *spec.read})
-
-
 def _check_contract(item: pytest.Item, spec: BudgetSpec, contract: Contract) -> None:
     alone = len(spec.contracts) == len(spec.limits)
-    if alone and (spec.exact or spec.tolerance != NONE) and spec.sums:
-        raise BudgetError(
-            f"budget {spec.text} takes no exact and no tolerance: write what it may exceed in its"
-            " formula"
-        )
     if alone and (spec.exact or spec.tolerance != NONE):
+        if spec.sums:
+            raise BudgetError(
+                f"budget {spec.text} takes no exact and no tolerance: write what it may exceed in"
+                " its formula"
+            )
         raise BudgetError(
             f"contract {contract} takes no exact and no tolerance: it bounds the growth of"
             " memory, not its amount"

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import pytest
 
@@ -18,6 +16,7 @@ from ..symbols.attention_shape import Source
 from ..symbols.names import WORLD
 from .markers import MarkerLine
 from .options import MARKER
+from .plan import params_of
 from .simulated_session import NAME as SIMULATED_SESSION
 
 #: The symbols of a budget that a rank gives their values, and the arguments that a test may take.
@@ -45,7 +44,7 @@ class RankHooks:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Gives a test its rank for its fixtures, its body and its runs at other sizes."""
-        params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+        params = params_of(item)
         if _world(item) is None or RANK not in params or not has_ranks(item.config):
             return (yield)
         vars(item)["runtest"] = _BodyOfRank(item.runtest)
@@ -89,8 +88,7 @@ def in_world(item: pytest.Item, world: int) -> Iterator[None]:
             f"{WORLD} was not varied: a fixture makes the process groups, once; call"
             " init_process_group in the test"
         )
-    rank = item.callspec.params[RANK]  # type: ignore[attr-defined]
-    given = rank_environment(rank, world, 1)
+    given = rank_environment(params_of(item)[RANK], world, 1)
     with (
         TemporaryDirectory(prefix="attnmem-ranks-") as folder,  # letters of this world alone
         _variables({**given, MAIL: folder}),
@@ -103,16 +101,10 @@ def in_world(item: pytest.Item, world: int) -> Iterator[None]:
 @contextmanager
 def _variables(given: Mapping[str, str]) -> Iterator[None]:
     """Sets variables of the environment for a while."""
-    before = {name: os.environ.get(name) for name in given}
-    os.environ.update(given)
-    try:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in given.items():
+            patch.setenv(name, value)
         yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 class _BodyOfRank:

@@ -99,8 +99,7 @@ class TracedRerun:
         Raises:
             AttnMemError: this run failed, but the first did not.
         """
-        self._run(primed, trace=False)
-        again = self.whole(primed).retained_bytes
+        again = self.untraced(primed).retained_bytes
         if again is None or first.retained_bytes is None:
             return first
         kept = max(again, first.retained_bytes - first.pinned_bytes)

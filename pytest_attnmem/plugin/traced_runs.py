@@ -42,15 +42,13 @@ class TracedRuns:
         self._elsewhere: dict[str, list[tuple[str, int, TracedRerun]]] = {}  # by device
 
     def measurement_of(self, part: Part) -> Measurement:
-        """Returns the measurement of the body, or of a region.
+        """Returns the measurement of a region, with who holds the tensors at its peak.
 
         Raises:
             AttnMemError: the second run failed, or did not reach the region.
         """
         if part.primed is None:
             raise AttnMemError(f"{part.name} does not run again with its test")
-        if not part.name:
-            return self.whole(part.primed)
         own = self._with_holders(self._own.region(part.name, part.primed), part.primed)
         return self._proved(part.name, own, part.primed)
 

@@ -90,8 +90,8 @@ _USED: Final = (
     *("torch", "pytest", "pdb", "unittest.mock", "pytest_attnmem.plugin.simulated_session"),
     *("pytest_attnmem.plugin.planner", "pytest_attnmem.plugin.call_phase"),
     *("pytest_attnmem.plugin.growth_check", "pytest_attnmem.plugin.reporter"),
-    *("pytest_attnmem.plugin.call_phase", "pytest_attnmem.plugin.traced_runs"),
-    *("pytest_attnmem.report.json", "pytest_attnmem.report.terminal"),
+    *("pytest_attnmem.plugin.traced_runs", "pytest_attnmem.report.json"),
+    "pytest_attnmem.report.terminal",
 )
 
 
