@@ -1,7 +1,7 @@
 """Sizes in bytes, read from text and written as text with IEC units; integers, never floats."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Final
 
@@ -127,6 +127,23 @@ def format_change(nbytes: int) -> str:
 def format_count(count: int, thing: str) -> str:
     """Returns ``1 tensor`` or ``2 tensors``."""
     return f"{count} {thing}{'' if count == 1 else 's'}"
+
+
+def format_points(sizes: Iterable[int], values: Iterable[int]) -> str:
+    """Returns the bytes at each size: ``4.0 MiB at 512, 16.0 MiB at 1024``."""
+    pairs = zip(sizes, values, strict=True)
+    return ", ".join(f"{format_size(nbytes)} at {size}" for size, nbytes in pairs)
+
+
+def format_some(names: Sequence[str], most: int) -> str:
+    """Returns the first names, and the number of others: ``a, b and 5 more``."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
+def format_values(values: Mapping[str, object]) -> str:
+    """Returns names and values in a line: ``N=512 d=64``."""
+    return " ".join(f"{name}={value}" for name, value in values.items())
 
 
 def format_runs(numbers: Iterable[int], to: str, apart: str) -> str:

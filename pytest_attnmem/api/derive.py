@@ -45,12 +45,10 @@ def derive(
             f"{fn.__name__} is a class; name a function, or an instance, such as one that its"
             f" module makes: model = {fn.__name__}(…)"
         )
+    instead = "growth(fn, N=[…]) fits measurements of another backend"
     kind, _, profile = backend.partition(":") if isinstance(backend, str) else ("", "", "")
     if kind != "simulated":
-        raise BudgetError(
-            f"derive runs simulated, not on {shown(backend)}; growth(fn, N=[…]) fits measurements"
-            " of another backend"
-        )
+        raise BudgetError(f"derive runs simulated, not on {shown(backend)}; {instead}")
     arguments = parse_shapes(shapes)
     symbols = [
         symbol
@@ -58,7 +56,6 @@ def derive(
         if isinstance(argument, Argument)
         for symbol in argument.symbols
     ]
-    instead = "growth(fn, N=[…]) fits measurements of another backend"
     _check_numbers(numbers, symbols)
     require_rules("derive cannot answer", instead)
     from ..backends.simulated.derive_program import program

@@ -18,7 +18,7 @@ from ..measurement.held import SAVED, Held
 from ..measurement.measurement import Measurement
 from ..measurement.tensor_groups import grouped
 from ..symbols.attention_shape import AttentionShape
-from ..units import format_size
+from ..units import format_size, format_values
 from . import held_table
 from .budget import Budget
 from .verdict import Outcome, Verdict
@@ -153,8 +153,7 @@ def explanation(verdict: Verdict, shape: AttentionShape) -> Iterator[str]:
 
 def _written(budget: Budget) -> tuple[str, str, str]:
     """Returns the text of a budget, the values of its symbols, and its line."""
-    values = " ".join(f"{name}={value}" for name, value in budget.values.items())
-    return budget.text, values, str(budget.where)
+    return budget.text, format_values(budget.values), str(budget.where)
 
 
 def _growth_lines(verdict: Verdict, budget: Budget, shape: AttentionShape) -> Iterator[str]:

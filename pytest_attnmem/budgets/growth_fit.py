@@ -14,7 +14,7 @@ from ..formulas.polynomial import Polynomial
 from ..measurement.below_peak import Beneath, beneath
 from ..measurement.measurement import Measurement
 from ..symbols.names import WORLD
-from ..units import format_count, format_size
+from ..units import format_count, format_points, format_size, format_values
 from .growth_contract import Contract, parse_contract
 from .growth_judgement import (
     Answer,
@@ -197,7 +197,7 @@ class Growth:
         corners = [at for at in self.peaks if all(map(contains, ends, at))]
         listed = corners if len(self.sizes) > 1 else [*self.peaks]
         lines = [
-            f"  {' '.join(f'{name}={size}' for name, size in zip(self.sizes, at, strict=True))}"
+            f"  {format_values(dict(zip(self.sizes, at, strict=True)))}"
             f"   {format_size(self.peaks[at])}{self._over_at(at)}"
             f"{'   (another phase)' if at[0] < since else ''}"
             for at in listed
@@ -310,12 +310,10 @@ class WorldGrowth(Growth):
 def _judge(sizes: Sequence[int], values: Sequence[int], contract: Contract, what: str) -> Judgement:
     fit = shared(WORLD, sizes, values)
     if fit is None:
-        pairs = zip(sizes, values, strict=True)
-        points = ", ".join(f"{format_size(value)} at {size}" for size, value in pairs)
         return Judgement(
             Answer.UNKNOWN,
-            f"{what} is not a/{WORLD} + b + c*{WORLD}: {points}; ranks have unequal parts, or"
-            f" other tensors at the peak; take sizes that {WORLD} divides",
+            f"{what} is not a/{WORLD} + b + c*{WORLD}: {format_points(sizes, values)}; ranks have"
+            f" unequal parts, or other tensors at the peak; take sizes that {WORLD} divides",
         )
     broken = contract.broken_by(fit, (WORLD,))
     terms = tuple(str(Polynomial({monomial: fit.terms[monomial]})) for monomial in broken)

@@ -14,7 +14,7 @@ from ..formulas.interpolation import CONFIRMING, confirmed, differences, line, o
 from ..formulas.polynomial import Polynomial
 from ..measurement.below_peak import Beneath, PartBelowPeak
 from ..measurement.held import Held
-from ..units import format_size
+from ..units import format_points
 from .growth_contract import Contract
 
 #: The sizes that show how bytes rise where no form goes through them.
@@ -147,11 +147,8 @@ def judge_line(
 
 
 def _unclear(symbol: str, sizes: Sequence[int], values: Sequence[int], what: str) -> Judgement:
-    points = ", ".join(
-        f"{format_size(value)} at {size}" for size, value in zip(sizes, values, strict=True)
-    )
-    text = f"sizes cannot tell how {what} grows with {symbol}: {points}"
-    return Judgement(Answer.UNKNOWN, text)
+    points = format_points(sizes, values)
+    return Judgement(Answer.UNKNOWN, f"sizes cannot tell how {what} grows with {symbol}: {points}")
 
 
 def judge_branches(

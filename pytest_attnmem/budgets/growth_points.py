@@ -11,7 +11,7 @@ from ..errors import AttnMemError, BudgetError
 from ..formulas.interpolation import CONFIRMING
 from ..measurement.measurement import Measurement
 from ..symbols.sizes import as_size
-from ..units import format_size, shown
+from ..units import format_size, format_values, shown
 from .growth_fit import Growth
 from .sizes_to_try import ENOUGH
 
@@ -78,7 +78,7 @@ def _measured(
     metric: str,
 ) -> tuple[Measurement, int]:
     """Returns the measurement of a call at *named* sizes, and its bytes."""
-    listed = _sizes(named)
+    listed = format_values(named)
     try:
         measured = measure(call)
     except AttnMemError:
@@ -100,10 +100,6 @@ def _first_run(first: int, again: int, named: Mapping[str, int], metric: str) ->
         return ""
     than = "more" if first > again else "less"
     return (
-        f"{metric} at {_sizes(named)} was {format_size(abs(first - again))} {than} in the first run"
-        " than in the second, which counts: gradients or a cache, most likely"
+        f"{metric} at {format_values(named)} was {format_size(abs(first - again))} {than} in the"
+        " first run than in the second, which counts: gradients or a cache, most likely"
     )
-
-
-def _sizes(named: Mapping[str, int]) -> str:
-    return " ".join(f"{name}={size}" for name, size in named.items())

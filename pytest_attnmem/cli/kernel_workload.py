@@ -17,7 +17,7 @@ from ..measurement.qkv_inputs import dtype_of, qkv
 from ..profiles import DEFAULT_PROFILE
 from ..sweep.extrapolation import extrapolated
 from ..symbols.attention_shape import AttentionShape, Source, gather
-from ..units import shown
+from ..units import format_values, shown
 
 if TYPE_CHECKING:
     from ..backends.primed_backend import PrimedBackend
@@ -39,7 +39,7 @@ class Workload:
     causal: bool
 
     def __str__(self) -> str:
-        names = " ".join(f"{name}={size}" for name, size in self.sizes.items())
+        names = format_values(self.sizes)
         direction = "forward and backward" if self.backward else "forward"
         causal = " causal" if self.causal else ""
         return f"{self.kernel.name} {direction}{causal}, {names} {_name(self.dtype)}"

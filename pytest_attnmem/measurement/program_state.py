@@ -9,13 +9,13 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import sysconfig
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
 from ..errors import AttnMemError
+from .project import INSTALLED, STANDARD
 from .protocol import BackendProtocol, end_run
 from .stand_ins import is_cache, is_replaced
 from .state_graph import Explorer
@@ -29,8 +29,6 @@ _LEFT_OUT: Final = frozenset(
     {"torch", "numpy", "pytest", "_pytest", "pluggy", "xdist", "execnet", "pytest_attnmem"}
     | {"triton", "sympy", "networkx", "hypothesis", "coverage", "pytest_cov"}
 )
-_INSTALLED: Final = ("site-packages", "dist-packages")
-_STANDARD: Final = sysconfig.get_path("stdlib") + os.sep
 
 
 class ProgramState:
@@ -210,9 +208,9 @@ def _place(module: types.ModuleType) -> str:
         return "own" if name == "__main__" else ""
     if name.partition(".")[0] in _LEFT_OUT:
         return ""
-    if any(f"{os.sep}{folder}{os.sep}" in file for folder in _INSTALLED):
+    if any(f"{os.sep}{folder}{os.sep}" in file for folder in INSTALLED):
         return "installed"
-    return "" if file.startswith(_STANDARD) else "own"
+    return "" if file.startswith(STANDARD) else "own"
 
 
 def _walk(roots: Iterable[tuple[Node, Any]]) -> Iterator[tuple[Node, Any]]:

@@ -9,9 +9,10 @@ from typing import Final
 #: The files of an installed library, of neither, and of the project, in the order of preference.
 LIBRARY, OUTSIDE, PROJECT = range(3)
 
-_INSTALLED: Final = ("site-packages", "dist-packages")
+#: The folders of installed libraries.
+INSTALLED: Final = ("site-packages", "dist-packages")
 #: The folder of Python's own library.
-_STANDARD: Final = os.path.join(os.path.dirname(os.__file__), "")
+STANDARD: Final = os.path.join(os.path.dirname(os.__file__), "")
 
 
 class _Project:
@@ -45,15 +46,15 @@ def standing(path: str) -> int:
 def in_library(path: str) -> str:
     """Returns the file of a library as it is imported: ``einops/_backends.py``."""
     parts = path.split(os.sep)
-    last = max((place for place, part in enumerate(parts) if part in _INSTALLED), default=-3)
+    last = max((place for place, part in enumerate(parts) if part in INSTALLED), default=-3)
     return "/".join(parts[last + 1 :] if last >= 0 else parts[-1:])
 
 
 def _standing(path: str, root: str) -> int:
     inside = bool(root) and path.startswith(root)
     rest = path[len(root) :] if inside else path
-    if any(part in _INSTALLED for part in rest.split(os.sep)):
+    if any(part in INSTALLED for part in rest.split(os.sep)):
         return LIBRARY
-    if path.startswith(_STANDARD) and not root.startswith(_STANDARD):
+    if path.startswith(STANDARD) and not root.startswith(STANDARD):
         return LIBRARY
     return PROJECT if inside or not root else OUTSIDE

@@ -253,10 +253,6 @@ def _flat(value: Any) -> Iterable[Any]:
     return value if type(value) in (tuple, list) else (value,)
 
 
-def _update(names: dict[str, Any], items: Items) -> None:
-    names.update(items)
-
-
 #: The most bytes of a device's tensors that are copied: more might not fit on it.
 _MOST_OF_DEVICES: Final = 64 << 20
 
@@ -333,7 +329,7 @@ def is_lost(node: Node) -> bool:
 
 
 MODULE: Final = Kind(_pairs, _write_module)
-SHALLOW: Final = Kind(_caches, _update)
+SHALLOW: Final = Kind(_caches, dict.update)
 #: The containers that lead to tensors weakly, by base.
 CONTAINERS: Final[Mapping[type, Kind]] = types.MappingProxyType(
     {

@@ -10,7 +10,7 @@ from typing import Any, Final
 from ..errors import BudgetError, FormulaError
 from ..formulas.formula import Formula, parse_formula
 from ..measurement.qkv_inputs import dtype_of
-from ..units import shown
+from ..units import format_values, shown
 
 _SPEC: Final = re.compile(r"(?:(\w+)=)?(\w+)\[([^\]]*)\](?:<(\w+))?")
 _KINDS: Final = frozenset({"long", "int", "float", "bool", "half"})
@@ -122,7 +122,7 @@ class Recipe:
             )
 
     def __str__(self) -> str:
-        sizes = " ".join(f"{name}={size}" for name, size in self.sizes.items())
+        sizes = format_values(self.sizes)
         if self.train:
             name = self.train if isinstance(self.train, str) else self.train.__name__
             what = f"training step with {name}"

@@ -137,7 +137,7 @@ class GrowthCheck:
             varied = variable(self._item, named)
             runs = self._runs(varied, Budget(None, metric=metric), own)
             return tuple(GrowthLine(runs, s).plain() for s in varied.arguments if s in wanted)
-        except AttnMemError:  # an explanation must not fail a test
+        except (AttnMemError, Unclear):  # an explanation must not fail a test
             return ()
 
     def _runs(self, varied: Variable, budget: Budget, own: Measurement) -> GrowthRuns:
@@ -187,8 +187,6 @@ def _grids(
                 grid = {s: lines[s].sizes[s][: contract.degree(s) + 3] for s in group}
                 try:
                     yield _over_grid(runs, contract, grid)
-                except Unclear:
-                    raise
                 except AttnMemError as error:
                     names = " and ".join(group)
                     notes[f"{names} were not varied together: {error}"] = None
@@ -241,13 +239,9 @@ def _together(runs: GrowthRuns, contract: Contract, every: list[str], bent: list
     """Returns the answer for sizes that grow together: a minimum of two stands still on lines."""
     try:
         return _multiplied(runs, contract, every)
-    except Unclear:
-        raise
     except AttnMemError:  # some of them take few sizes
         try:
             return _multiplied(runs, contract, bent)
-        except Unclear:
-            raise
         except AttnMemError as error:
             names = " and ".join(bent)
             return Judgement(Answer.UNKNOWN, f"{names} were not varied together: {error}")
@@ -291,8 +285,6 @@ def _where_small(
     for small in dict.fromkeys([1, *tried]):
         try:
             at = {(n,): runs.run({named: n, symbol: small}) for n in axis[:5]}
-        except Unclear:
-            raise
         except AttnMemError as error:
             why = why or error
             continue

@@ -20,7 +20,7 @@ from ..formulas.interpolation import Point, Sample, fit, line, off_axes, shared
 from ..formulas.polynomial import Polynomial
 from ..measurement.below_peak import PartBelowPeak, beneath_at, together
 from ..symbols.names import WORLD
-from .growth_runs import GrowthRuns, Run, Unclear
+from .growth_runs import GrowthRuns, Run
 
 #: More runs beside the lines take too long.
 _MOST = 64
@@ -142,8 +142,6 @@ class _Jointly:
         try:
             for apart in beside:
                 self._points[apart] = runs.run(dict(zip(lines, apart, strict=True)))
-        except Unclear:
-            raise
         except AttnMemError:  # a line of sizes may be possible where a combination is not
             return
         self._where = Sample(tuple(lines), own, axes, beside)

@@ -31,7 +31,7 @@ class GrowthLine:
         self._symbol = symbol
         self._size = runs.sweep.size(symbol)
         self._by_size = {self._size: runs.own}
-        self._refused: AttnMemError | None = None  # the first error of a run
+        self._refused: AttnMemError | Unclear | None = None  # the first error of a run
 
     def plain(self) -> Growth:
         """Returns the growth up to the test's own size, over the largest sizes that have a fit.
@@ -92,7 +92,7 @@ class GrowthLine:
         for odd in (self._size + 1, self._size - 1):
             if odd in self._by_size or odd < ODD:
                 return None
-            with suppress(AttnMemError):  # sizes must divide, or are too large
+            with suppress(AttnMemError, Unclear):  # sizes must divide, or are too large
                 there = self._runs.run({self._symbol: odd})
                 break
         else:
@@ -176,8 +176,6 @@ class GrowthLine:
         if any(run.traced for run in self._by_size.values()):
             try:
                 self._run_next(sizes)
-            except Unclear:
-                raise
             except AttnMemError:  # such as an index that takes two values
                 return self._is_unchanged
             traced = [run.traced for run in self._by_size.values() if run.traced is not None]
@@ -207,7 +205,7 @@ class GrowthLine:
         for size in sizes:
             try:
                 self._run_at([size])
-            except AttnMemError as error:
+            except (AttnMemError, Unclear) as error:
                 if isinstance(error, Unclear) and skip and size < self._size:
                     raise  # at a larger size, memory may just not suffice
                 self._refused = self._refused or error

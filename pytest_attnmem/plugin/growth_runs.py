@@ -12,12 +12,13 @@ from ..errors import AttnMemError, BudgetError
 from ..measurement.below_peak import beneath, unchanging
 from ..measurement.measurement import Measurement
 from ..symbols.attention_shape import AttentionShape
-from .size_sweep import SizeSweep, listed
+from ..units import format_values
+from .size_sweep import SizeSweep
 
 _Growth = TypeVar("_Growth", bound=Growth)
 
 
-class Unclear(AttnMemError):
+class Unclear(Exception):  # no AttnMemError, after which other sizes are tried
     """Runs at other sizes do not show how memory grows: the budget is not enforced."""
 
 
@@ -74,7 +75,7 @@ class GrowthRuns:
         try:
             nbytes = measured.known(self.metric)
         except BudgetError as error:
-            raise Unclear(f"at {listed(sizes)} {error}") from None
+            raise Unclear(f"at {format_values(sizes)} {error}") from None
         traced = None if measured.timeline is None else measured
         left = measured.retained_bytes or 0
         return Run(nbytes, measured.allocations, self._formula(ran.shape), left, traced)

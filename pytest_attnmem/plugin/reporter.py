@@ -87,11 +87,11 @@ class Reporter:
         finally:  # also when the session is stopped
             if self._session.records:
                 from ..report.summary import over, unproven
+                from ..units import format_some
 
                 rows, failed = self._session.rows, self._session.failed
                 if tests := over(rows, failed):
-                    more = f" and {len(tests) - _NAMED} more" if len(tests) > _NAMED else ""
-                    names = f"{', '.join(tests[:_NAMED])}{more}"
+                    names = format_some(tests, _NAMED)
                     self._fail(session, tests, f"over a budget and did not fail: {names}")
                 if problem := self._unread_default(rows):
                     self._problems.append(problem)
@@ -158,30 +158,28 @@ class Reporter:
             self._annotate(terminalreporter)
 
     def _print(self, terminalreporter: Any) -> None:
+        from ..report import terminal
         from ..report.summary import summarise
-        from ..report.terminal import colour_of, render_line, render_notes, render_reasons
 
         summary = summarise(
             replace(row, nodeid=_from_here(row.nodeid, self._config))
             for row in self._session.records
         )
         if self._session.settings.report:
-            from ..report.terminal import render_table, with_equal_ranks_together
-
-            shown = with_equal_ranks_together(summary)
+            shown = terminal.with_equal_ranks_together(summary)
             terminalreporter.ensure_newline()
             terminalreporter.section("memory budgets", sep="=")
-            for row in render_table(shown, _width(terminalreporter)):
+            for row in terminal.render_table(shown, _width(terminalreporter)):
                 terminalreporter.write(row.text)
                 terminalreporter.write(row.outcome, **_colour(row.colour))
                 terminalreporter.write(f"{row.rest}\n")
             terminalreporter.write_line("")
-            for note in render_notes(shown):
+            for note in terminal.render_notes(shown):
                 terminalreporter.write_line(note)
-        text = render_line(summary, hint=not self._session.settings.report)
-        terminalreporter.write_line(text, **_colour(colour_of(summary)))
+        text = terminal.render_line(summary, hint=not self._session.settings.report)
+        terminalreporter.write_line(text, **_colour(terminal.colour_of(summary)))
         if not self._session.settings.report:
-            for line in render_reasons(summary):
+            for line in terminal.render_reasons(summary):
                 terminalreporter.write_line(line)
 
     def _annotate(self, terminalreporter: Any) -> None:

@@ -14,7 +14,7 @@ from ..errors import AttnMemError, BudgetError, ProgramRefused, StartAgain, stop
 from ..measurement.measurement import Measurement
 from ..measurement.window_stack import window
 from ..symbols.attention_shape import AttentionShape
-from ..units import shown
+from ..units import format_values, shown
 from .another_run import another_run, begin_again, reset_item
 from .fresh_fixtures import given
 from .item_arguments import arguments
@@ -144,16 +144,11 @@ class SizeSweep:
                 if not sizes:
                     raise BudgetError(f"{raised} when it ran again") from error
                 raise BudgetError(
-                    f"{raised} at {listed(sizes)}, where its growth is measured; let it take other"
-                    " sizes"
+                    f"{raised} at {format_values(sizes)}, where its growth is measured; let it"
+                    " take other sizes"
                 ) from error
             measured = opened.measurement
             if measured is None:
-                raise BudgetError(f"nothing was measured at {listed(sizes)}")
+                raise BudgetError(f"nothing was measured at {format_values(sizes)}")
             shape = self._memory.shape(device_facts(measured), meshes(self._item))
         return SizedRun({**regions, "": measured}, shape)
-
-
-def listed(sizes: Mapping[str, int]) -> str:
-    """Returns sizes for messages, such as ``N=512 d=64``."""
-    return " ".join(f"{symbol}={size}" for symbol, size in sizes.items())

@@ -15,8 +15,8 @@ from ..errors import AttnMemError, BudgetError
 from ..formulas.interpolation import differences, shared
 from ..measurement.measurement import Measurement
 from ..symbols.names import WORLD
-from ..units import format_size
-from .growth_runs import GrowthRuns, Run, Unclear
+from ..units import format_points
+from .growth_runs import GrowthRuns, Run
 from .ranks import in_world, world_of
 from .size_sweep import SizedRun, SizeSweep
 
@@ -127,8 +127,6 @@ def _undivided(
     for size in sorted((n for n in axis if n != own), key=lambda n: (n > own, -n))[:2]:
         try:
             there = [runs.run({symbol: size, WORLD: world}) for world in few]
-        except Unclear:
-            raise
         except AttnMemError as error:
             why = f"{symbol} and {WORLD} were not varied together: {error}"
             return Judgement(Answer.UNKNOWN, why)
@@ -139,13 +137,12 @@ def _undivided(
     if len(known) < len(values):
         together = f"sizes cannot tell how {what} grows with {symbol}"
         return Judgement(Answer.UNKNOWN, together)
-    points = ", ".join(f"{format_size(v)} at {n}" for n, v in zip(sizes, known, strict=True))
     degree = plain.degree(symbol)
     bends = differences(sizes, known, degree + 1) if len(sizes) > degree + 1 else []
     if all(bend <= 0 for bend in bends):
         return Judgement(Answer.KEPT, "")
     answer = Answer.UNKNOWN if degree else Answer.BROKEN
-    return Judgement(answer, f"{what} grows with {symbol}: {points}")
+    return Judgement(answer, f"{what} grows with {symbol}: {format_points(sizes, known)}")
 
 
 def _constant(worlds: Sequence[int], values: Sequence[int]) -> int | None:

@@ -19,7 +19,7 @@ from ..baselines.entries import (
 from ..baselines.environment_key import named, split
 from ..budgets.tolerance import Tolerance
 from ..budgets.verdict import Outcome
-from ..units import excerpt, format_change, format_distinct, format_size
+from ..units import excerpt, format_change, format_distinct, format_size, format_some
 from .cells import aligned
 from .record import Record
 
@@ -85,8 +85,7 @@ def left_out(
     lines = [f"{name}: {count} left out, because nothing is known to record"]
     by_count = sorted(tests.items(), key=lambda found: (-len(found[1]), found[0]))
     for reason, found in by_count[:_REASONS]:
-        more = f" and {len(found) - _NAMES} more" if len(found) > _NAMES else ""
-        lines.append(f"  {len(found)} {excerpt(reason, 160)}: {', '.join(found[:_NAMES])}{more}")
+        lines.append(f"  {len(found)} {excerpt(reason, 160)}: {format_some(found, _NAMES)}")
     if others := sum(len(found) for _, found in by_count[_REASONS:]):
         lines.append(f"  {others} for other reasons")
     return lines
@@ -120,10 +119,9 @@ def notes(
         lines.append(f"{baseline.name}: {improved} improved; --attnmem-update all writes it down")
     stale = [row.name for row in records if row.baseline_state == State.STALE.value]
     if stale:
-        more = f" and {len(stale) - _NAMES} more" if len(stale) > _NAMES else ""
         lines.append(
-            f"{baseline.name}: {len(stale)} stale, measured no more: {', '.join(stale[:_NAMES])}"
-            f"{more}; --attnmem-update prune takes them out"
+            f"{baseline.name}: {len(stale)} stale, measured no more: {format_some(stale, _NAMES)};"
+            " --attnmem-update prune takes them out"
         )
     return lines
 

@@ -7,7 +7,14 @@ from typing import Any
 
 from ..backends.registry import BACKENDS
 from ..symbols.names import DEFAULTS
-from ..units import common_unit, format_change, format_distinct, format_in, format_size
+from ..units import (
+    common_unit,
+    format_change,
+    format_distinct,
+    format_in,
+    format_size,
+    format_values,
+)
 from .record import Record
 from .summary import Summary, share
 
@@ -109,8 +116,6 @@ def backend(row: Record) -> str:
 
 def shape(row: Record) -> str:
     """Returns the sizes of the symbols; M is left out if it equals N."""
-    return " ".join(
-        f"{name}={value}"
-        for name, value in row.shape.items()
-        if value != row.shape.get(DEFAULTS.get(name, ""))
-    )
+    given = row.shape
+    own = {name: n for name, n in given.items() if n != given.get(DEFAULTS.get(name, ""))}
+    return format_values(own)

@@ -18,6 +18,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from ..budgets.verdict import Outcome
+from ..units import format_values
 from .record import Record
 from .summary import Summary
 
@@ -49,6 +50,6 @@ def _cell(value: object) -> str:
     if isinstance(value, Outcome):
         return value.value
     if isinstance(value, Mapping):
-        value = " ".join(f"{name}={size}" for name, size in value.items())
+        value = format_values(value)
     text = str(value).replace("\0", "␀")
     return f"'{text}" if text.startswith(_COMPUTED) else text
