@@ -107,7 +107,7 @@ def multi_head_attention(
     if fused and _takes_fused_kernel(query.view(heads).transpose(1, 2), profile):
         packed = linear(query, qkv_weight, qkv_bias)
         q, k, v = (part.view(heads).transpose(1, 2) for part in packed.chunk(3, -1))
-        attended = scaled_dot_product_attention(q, k, v, profile=profile)
+        attended = scaled_dot_product_attention(Attention(q, k, v), profile)
         joined = attended.transpose(1, 2).reshape(batch, -1, embed_dim)
         return linear(joined, proj_weight, proj_bias), None
     product = torch.matmul(query, qkv_weight.t())

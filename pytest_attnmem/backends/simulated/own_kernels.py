@@ -11,8 +11,9 @@ from typing import Any, Final
 
 import torch
 
+from ...profiles import DeviceProfile
 from ...values.dispatcher import has_kernel
-from .attention.sdpa import number_of_backend, scaled_dot_product_attention
+from .attention.sdpa import Attention, number_of_backend, scaled_dot_product_attention
 from .composed_ops import COMPOSED
 from .cudnn_choices import BY_CUDNN, batch_norm, is_for_cudnn, mapped_batch_norm, sampled
 from .fast_encoder import encoder_layer, multi_head_attention
@@ -179,11 +180,14 @@ def _of_profile(operators: Operators, function: Callable[..., Any], *args: Any, 
 
 
 def _attended(
-    operators: Operators, function: Callable[..., Any], *args: Any, **options: Any
+    operators: Operators,
+    function: Callable[[Attention, DeviceProfile], Any],
+    *args: Any,
+    **options: Any,
 ) -> Any:
     operators.attentions += 1
     try:
-        return _of_profile(operators, function, *args, **options)
+        return function(Attention(*args, **options), operators.current.profile)
     finally:
         operators.attentions -= 1
 

@@ -20,7 +20,7 @@ from ....torch_releases import minor_version
 from ....values.dispatcher import past_modes
 from ..deterministic import is_deterministic
 from .sdp_params import BACKENDS, CUDNN, EFFICIENT, FLASH, MATH, Described, SdpParams, Switches
-from .select_backend import BATCHES_ADDED, SelectedBackend, objection, select_backend
+from .select_backend import BATCHES_ADDED, objection, select_backend
 
 _aten = torch.ops.aten
 _HALVES = (torch.float16, torch.bfloat16)
@@ -123,25 +123,15 @@ _FLASH_STEP = 8  # a head dim is padded to a multiple of so many elements
 _MASK_STEP = 8  # a mask's rows begin at multiples of so many elements
 
 
-def scaled_dot_product_attention(
-    *args: Any,
-    profile: DeviceProfile,
-    has_cudnn: bool = True,
-    on_select: Callable[[SelectedBackend], None] | None = None,
-    **more: Any,
-) -> Tensor:
+def scaled_dot_product_attention(call: Attention, profile: DeviceProfile) -> Tensor:
     """Runs attention with the backend and the operators that PyTorch uses on that device.
 
     [B, H, N, d] x [B, Hkv, M, d] x [B, Hkv, M, dv] -> [B, H, N, dv]; differentiable.
-    The arguments are those of :class:`Attention`. ``on_select`` is called with the selected
-    backend.
 
     Raises:
         RuntimeError: no backend that is switched on can run, or PyTorch rejects the arguments; the
             text is PyTorch's.
     """
-    call = Attention(*args, **more)
-    del args, more
     if not _acceptable(call) or not all(one.numel() for one in call.inputs):
         # Of tensors without elements, PyTorch returns zeros before it selects a backend.
         by_no_backend: Tensor = _aten.scaled_dot_product_attention.default.decompose(
@@ -152,13 +142,11 @@ def scaled_dot_product_attention(
         given = (
             one.unsqueeze(0) if one is not None and one.dim() == 3 else one for one in call[:4]
         )
-        return scaled_dot_product_attention(
-            *given, *call[4:], profile=profile, has_cudnn=has_cudnn, on_select=on_select
-        ).squeeze(0)
-    params = sdp_params(call, profile, has_cudnn=has_cudnn)
+        return scaled_dot_product_attention(Attention._make((*given, *call[4:])), profile).squeeze(
+            0
+        )
+    params = sdp_params(call, profile)
     choice = select_backend(params)
-    if on_select is not None:
-        on_select(choice)
     if choice.backend is None:
         raise RuntimeError(choice.error)
     if choice.backend == FLASH:
@@ -177,7 +165,7 @@ def scaled_dot_product_attention(
     return _first(fused(*call[:4], *options, scale=call.scale))
 
 
-def sdp_params(call: Attention, profile: DeviceProfile, *, has_cudnn: bool = True) -> SdpParams:
+def sdp_params(call: Attention, profile: DeviceProfile) -> SdpParams:
     """Returns the facts for PyTorch's choice, with its current settings."""
     query, key, value = map(_described, call.inputs)
     return SdpParams(
@@ -191,8 +179,7 @@ def sdp_params(call: Attention, profile: DeviceProfile, *, has_cudnn: bool = Tru
         call.is_causal,
         call.enable_gqa,
         _switches(),
-        has_cudnn,
-        os.environ.get("TORCH_CUDNN_SDPA_DEPRIORITIZED") != "1",
+        prefers_cudnn=os.environ.get("TORCH_CUDNN_SDPA_DEPRIORITIZED") != "1",
     )
 
 
@@ -314,15 +301,12 @@ def _against(backend: str, params: Any, profile: DeviceProfile) -> str | None:
     return objection(backend, sdp_params(call, profile))
 
 
-def number_of_backend(*args: Any, profile: DeviceProfile, **options: Any) -> int:
+def number_of_backend(call: Attention, profile: DeviceProfile) -> int:
     """Returns the number of the backend that PyTorch selects (``_fused_sdp_choice``).
-
-    The arguments are those of :class:`Attention`.
 
     Raises:
         RuntimeError: no backend that is switched on can run; the text is PyTorch's.
     """
-    call = Attention(*args, **options)
     if not call.query.is_cuda:
         tensors = (None if one is None else _plain(one) for one in call[:4])
         with torch.DisableTorchFunction(), past_modes():
