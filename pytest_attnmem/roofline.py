@@ -7,13 +7,22 @@ Numbers may be written as ``7e9`` or ``0.5``. The model is that of Williams, Wat
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
-from .inference.costs import SOFTMAX_FLOPS
-from .inference.costs import calculate_model_memory as calculate_model_memory
+from .inference.analysis import SOFTMAX_FLOPS, analysis_of
 from .inference.kv_cache import kv_cache, width_of_head
 from .inference.numbers import Given, Number, exact, positive, whole
+
+
+def calculate_model_memory(num_params: Number, dtype_bytes: Number = 2) -> int:
+    """Returns the bytes of a model's weights; ``dtype_bytes`` is 2 in fp16, 0.5 in int4.
+
+    Raises:
+        BudgetError: a number is not a positive number.
+    """
+    return math.ceil(whole("num_params", num_params) * exact("dtype_bytes", dtype_bytes))
 
 
 def calculate_max_tokens_per_second(
@@ -145,8 +154,6 @@ def analyze_inference_bottleneck(
     Raises:
         BudgetError: a key is missing or unknown, or a value is not valid.
     """
-    from .inference.analysis import analysis_of
-
     found = analysis_of(model_config, gpu_config)
     step = found.decode.whole
     return {

@@ -314,7 +314,7 @@ def test_a_wrong_import_is_found(path: str, source: str, found: str) -> None:
         ("budgets/x.py", "from ..units import shown\nimport torchless"),
         ("backends/cpu.py", "import torch\nfrom .tracing.x import X\nfrom ..errors import E"),
         ("plugin/x.py", "import pytest\nfrom . import hookspecs\nfrom ..api.attnmem import x"),
-        ("roofline.py", "from .inference.costs import x"),
+        ("roofline.py", "from .inference.roof import x"),
         ("cli/__init__.py", "from .. import __version__"),
     ],
 )

@@ -5,13 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_attnmem.errors import BudgetError
-from pytest_attnmem.inference.costs import calculate_model_memory
 from pytest_attnmem.roofline import (
     analyze_inference_bottleneck,
     calculate_arithmetic_intensity,
     calculate_attention_flops,
     calculate_kv_cache_memory,
     calculate_max_tokens_per_second,
+    calculate_model_memory,
     is_memory_bound,
 )
 

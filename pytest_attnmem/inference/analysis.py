@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from ..errors import BudgetError
+from ..suggestion import closest
 from ..units import shown
-from .costs import SOFTMAX_FLOPS
 from .numbers import Given, exact, positive
 from .roof import Roofline
 from .transformer import Model, model_of
+
+#: FLOPs of a softmax for each score, about: maximum, difference, exponential, sum and quotient.
+SOFTMAX_FLOPS: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,8 +239,8 @@ def _checked(
         raise BudgetError(f"{label}: expected a dict, got {shown(given)}")
     for key in given:
         if key not in (*must, *may):
-            close = difflib.get_close_matches(str(key), (*must, *may), 1)
-            hint = f"did you mean {close[0]!r}? " if close else ""
+            close = closest(str(key), (*must, *may))
+            hint = f"did you mean {close!r}? " if close else ""
             known = ", ".join((*must, *may))
             raise BudgetError(f"{label}: unknown key {shown(key)}; {hint}expected {known}")
     if missing := [key for key in must if given.get(key) is None]:

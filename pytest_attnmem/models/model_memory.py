@@ -59,10 +59,6 @@ class ModelMemory:
         """Returns the bytes at the peak by term."""
         return term_bytes(self.parts)
 
-    def bytes_of(self, module: str = "*", term: str = "") -> int:
-        """Returns the bytes at the peak of modules and of a term; see :meth:`part`."""
-        return self.part(module, term).peak_bytes or 0
-
     def part(self, module: str = "*", term: str = "") -> Measurement:
         """Returns a measurement of what modules hold at the peak, for ``attnmem.check``.
 

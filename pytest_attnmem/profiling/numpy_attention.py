@@ -11,7 +11,7 @@ from ..errors import AttnMemError, BudgetError
 from ..kernels.reference import standard_attention as reference
 from ..symbols.sizes import as_sizes
 from ..units import shown
-from .seq_lengths import lengths
+from .theoretical_memory import lengths
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

@@ -16,8 +16,7 @@ from ..measurement.qkv_inputs import dtype_of, qkv
 from ..symbols.attention_shape import AttentionShape
 from ..symbols.sizes import as_sizes
 from .memory_tracker import peak_of
-from .seq_lengths import lengths
-from .theoretical_memory import NAMES, above_inputs, shape_of
+from .theoretical_memory import NAMES, above_inputs, lengths, shape_of
 
 #: The text in the CSV in place of a peak if memory ran out.
 OOM: Final = "OOM"

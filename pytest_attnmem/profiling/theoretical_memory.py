@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from ..errors import BudgetError
 from ..kernels import Kernel
 from ..kernels.registry import kernel_named
 from ..symbols.attention_shape import AttentionShape, Source, gather
-from ..symbols.sizes import as_sizes, itemsize_of
+from ..symbols.sizes import as_size, as_sizes, itemsize_of
+from ..units import shown
 
 #: Each bundled kernel of the notebook, and the notebook's name for it.
 NAMES = (
@@ -57,6 +61,23 @@ def shape_of(B: int, H: int, N: int, d: int, dtype: object) -> AttentionShape:
     """
     known = {"B": B, "H": H, "N": N, "d": d, "itemsize": itemsize_of(dtype)}
     return gather([Source("the sizes", known)])
+
+
+def lengths(function: str, seq_lengths: Iterable[int]) -> list[int]:
+    """Returns the sequence lengths in their order.
+
+    Raises:
+        BudgetError: there are none, or one is not a whole number >= 1.
+    """
+    if isinstance(seq_lengths, str) or not isinstance(seq_lengths, Iterable):
+        raise BudgetError(
+            f"{function} needs seq_lengths to be a list of sizes, such as [512, 1024],"
+            f" got {shown(seq_lengths)}"
+        )
+    found = [as_size(function, "seq_len", seq_len) for seq_len in seq_lengths]
+    if not found:
+        raise BudgetError(f"{function} needs at least one of seq_lengths, got none")
+    return found
 
 
 def above_inputs(kernel: Kernel, shape: AttentionShape) -> int:

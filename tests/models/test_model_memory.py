@@ -71,8 +71,8 @@ def test_the_step_is_the_plain_one():
     # PyTorch's AdamW keeps ``step`` on the CPU.
     assert found.terms["optimizer state"] == 2 * WEIGHTS
     # The MLP of each layer keeps [16, 128, 256] twice: before GELU and after it.
-    assert found.bytes_of("blocks.*.mlp", "saved for backward") == 2 * 2 * (16 * 128 * 256 * 4)
-    assert found.bytes_of("blocks.0.mlp", "saved for backward") == 2 * (16 * 128 * 256 * 4)
+    one, all_ = (found.part(f"blocks.{which}.mlp", "saved for backward") for which in "0*")
+    assert (one.peak_bytes, all_.peak_bytes) == (2 * 16 * 128 * 256 * 4, 4 * 16 * 128 * 256 * 4)
 
 
 def test_checkpointed_layers_keep_their_inputs_alone():
@@ -186,9 +186,9 @@ def test_errors(options, text):
 def test_a_part_that_is_not_there_is_an_error():
     found = model(build, B=2, N=32)
     with pytest.raises(BudgetError, match="unknown term 'weight'; expected one of weights, "):
-        found.bytes_of("*", "weight")
+        found.part("*", "weight")
     with pytest.raises(BudgetError, match="no module 'layers' holds memory at the peak; "):
-        found.bytes_of("layers")
+        found.part("layers")
 
 
 def test_a_part_is_held_to_a_formula_of_the_config():
