@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
-from .project_history import Cause, Measured, cause_from, measured_from
+from ..report.json_types import made_of
+from .project_history import Cause, Measured
 
 
 class KeptResults:
@@ -35,9 +36,9 @@ class KeptResults:
         try:
             data = json.loads(line)
             if "cause" in data:
-                self._causes[data["key"]] = cause_from(data["cause"])
+                self._causes[data["key"]] = made_of(Cause, data["cause"])
             else:
-                self._measured[data["key"]] = measured_from(data["measured"])
+                self._measured[data["key"]] = made_of(Measured, data["measured"])
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             pass  # the last line of a run that was killed; its commit is measured again
 

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
-from typing import Any
 
 from ..contents import contents
 from ..errors import AttnMemError
-from ..report.json_types import checked, json_fields
+from ..report.json_types import made_of
 from ..units import shown
 
 SCHEMA = 1
@@ -162,69 +161,28 @@ def read_history(path: Path) -> ProjectHistory | None:
         data = json.loads(contents(path))
     except (OSError, ValueError, RecursionError):
         return None
-    is_history = isinstance(data, dict) and data.get("kind") == "history"
-    return from_dict(data, str(path)) if is_history else None
-
-
-def from_dict(data: Mapping[str, Any], name: str) -> ProjectHistory:
-    """Returns the history of JSON values.
-
-    Raises:
-        AttnMemError: they are of another version, or are no history; with the file's ``name``.
-    """
+    if not isinstance(data, dict) or data.get("kind") != "history":
+        return None
     if data.get("schema") != SCHEMA:
         raise AttnMemError(
-            f"{name}: expected a history of schema {SCHEMA}, got {shown(data.get('schema'))};"
+            f"{path}: expected a history of schema {SCHEMA}, got {shown(data.get('schema'))};"
             " use the version of attnmem that wrote it"
         )
     try:
-        points = tuple(_point(one) for one in data["points"])
-        steps = tuple(_step(one) for one in data["steps"])
-        made = ProjectHistory(data["name"], data["facts"], points, steps)
-        _check_names(checked(made, json_fields(ProjectHistory)))
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise AttnMemError(f"{name}: cannot read this history: {shown(error)}") from error
+        made = made_of(ProjectHistory, data)
+        _check_names(made)
+    except (KeyError, TypeError, ValueError) as error:
+        raise AttnMemError(f"{path}: cannot read this history: {shown(error)}") from error
     return made
 
 
-def _point(data: Mapping[str, Any]) -> Point:
-    measured = measured_from(data["measured"])
-    made = Point(**{**data, "parents": (*data["parents"],), "measured": measured})
-    date.fromisoformat(made.date)
-    return checked(made, json_fields(Point))
-
-
-def _step(data: Mapping[str, Any]) -> Step:
-    cause = data["cause"] and cause_from(data["cause"])
-    made = Step(**{**data, "gaps": (*data["gaps"],), "cause": cause})
-    return checked(made, json_fields(Step))
-
-
 def _check_names(history: ProjectHistory) -> None:
-    """Raises ValueError if a step names a commit or a row that the history lacks."""
+    """Raises ValueError if a date is none, or a step names a commit or row that is not there."""
+    for point in history.points:
+        date.fromisoformat(point.date)
     commits, rows = {point.sha for point in history.points}, {*history.rows}
     for step in history.steps:
         if not {step.parent, step.sha, step.ended_by or step.sha} <= commits:
             raise ValueError(f"a step of {step.row!r} is at a commit that is not in it")
         if step.row not in rows:
             raise ValueError(f"a step is of {step.row!r}, which no commit has")
-
-
-def measured_from(data: Mapping[str, Any]) -> Measured:
-    """Returns the result of JSON values.
-
-    Raises:
-        AttributeError, KeyError, TypeError, ValueError: they are no result.
-    """
-    return checked(Measured(**data), json_fields(Measured))
-
-
-def cause_from(data: Mapping[str, Any]) -> Cause:
-    """Returns the cause of JSON values.
-
-    Raises:
-        AttributeError, KeyError, TypeError, ValueError: they are no cause.
-    """
-    fields = json_fields(TensorChange)
-    tensors = tuple(checked(TensorChange(**one), fields) for one in data["tensors"])
-    return checked(Cause(**{**data, "tensors": tensors}), json_fields(Cause))

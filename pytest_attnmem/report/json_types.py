@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields, is_dataclass
 from sys import float_info
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
@@ -49,6 +49,9 @@ class JsonField(NamedTuple):
     key: str
     """The name in JSON."""
     annotation: str
+    hint: Any
+    """The annotation, evaluated."""
+    has_default: bool
     fits: Check
 
 
@@ -62,7 +65,12 @@ def json_fields(
     hints = get_type_hints(kind)
     return tuple(
         JsonField(
-            part.name, keys.get(part.name, part.name), str(part.type), check_of(hints[part.name])
+            part.name,
+            keys.get(part.name, part.name),
+            str(part.type),
+            hints[part.name],
+            part.default is not MISSING or part.default_factory is not MISSING,
+            check_of(hints[part.name]),
         )
         for part in fields(kind)
         if part.repr
@@ -80,6 +88,34 @@ def checked(made: _Made, by: Iterable[JsonField]) -> _Made:
         if not field.fits(value):
             raise ValueError(f"{field.key}={shown(value)} is not of type {field.annotation}")
     return made
+
+
+def made_of(kind: type[_Made], data: Mapping[str, Any]) -> _Made:
+    """Returns the dataclass of JSON values, with the dataclasses and tuples in it.
+
+    Names that it has no field for are passed over: a newer version may have written them.
+
+    Raises:
+        KeyError, TypeError, ValueError: the values do not fit its fields.
+    """
+    by = json_fields(kind)  # type: ignore[arg-type]
+    given = {
+        field.name: _read(field.hint, data[field.name])
+        for field in by
+        if field.name in data or not field.has_default
+    }
+    return checked(kind(**given), by)
+
+
+def _read(annotation: Any, value: Any) -> Any:
+    arguments = get_args(annotation)
+    if type(None) in arguments and value is not None:
+        return _read(next(one for one in arguments if one is not type(None)), value)
+    if get_origin(annotation) is tuple and isinstance(value, list):
+        return tuple(_read(arguments[0], one) for one in value)
+    if value is not None and isinstance(annotation, type) and is_dataclass(annotation):
+        return made_of(annotation, value)
+    return value
 
 
 def _is_int(value: object) -> bool:

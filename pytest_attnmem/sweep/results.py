@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from ..contents import json_of
 from ..errors import AttnMemError
 from ..measurement.peak_components import Component
-from ..report.json_types import check_of, checked, json_fields
+from ..report.json_types import check_of, made_of
 from ..units import shown
 
 SCHEMA: Final = 1
@@ -96,9 +95,6 @@ def render(sweep: Sweep) -> str:
     return json.dumps(data, indent=1) + "\n"
 
 
-_FIELDS: Final = MappingProxyType({kind: json_fields(kind) for kind in (Row, Component)})
-
-
 def load(path: Path) -> Sweep:
     """Returns the sweep in a file.
 
@@ -126,14 +122,11 @@ def load(path: Path) -> Sweep:
 
 
 def _row(data: Mapping[str, Any]) -> Row:
-    known = {field.name for field in fields(Row)}  # a newer version may have written more
-    given = {name: value for name, value in data.items() if name in known}
-    components = [Component(**component) for component in data["components"]]
-    given["components"] = tuple(checked(each, _FIELDS[Component]) for each in components)
+    row = made_of(Row, data)
     for name in ("N", "d", "B", "H"):
-        if type(given[name]) is not int:
-            raise ValueError(f"{name} is {shown(given[name])}")
-    return checked(Row(**given), _FIELDS[Row])
+        if type(data[name]) is not int:  # True would pass for one
+            raise ValueError(f"{name} is {shown(data[name])}")
+    return row
 
 
 def _parameters(data: Mapping[str, Any]) -> dict[str, Any]:

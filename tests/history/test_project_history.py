@@ -47,8 +47,11 @@ def test_another_file_is_none(tmp_path, text):
             {"schema": 2},
             "h.json: expected a history of schema 1, got 2; use the version of attnmem",
         ),
-        ({"schema": 1}, "h.json: cannot read this history: KeyError: 'points'"),
-        ({"schema": 1, "points": [{}]}, "h.json: cannot read this history: KeyError: 'measured'"),
+        ({"schema": 1}, "h.json: cannot read this history: KeyError: 'name'"),
+        (
+            {"schema": 1, "name": "x", "facts": {}, "points": [{"sha": "1"}]},
+            "h.json: cannot read this history: KeyError: 'parents'",
+        ),
     ],
 )
 def test_another_version_is_refused(tmp_path, data, message):
@@ -139,7 +142,9 @@ def test_results_are_read_again(tmp_path):
     assert again.cause("b", "old", "new") is None
 
 
-@pytest.mark.parametrize("end", ['{"key": "t', "[]", "null", '{"key": "t", "measured": {"x": 1}}'])
+@pytest.mark.parametrize(
+    "end", ['{"key": "t', "[]", "null", '{"key": "t", "measured": {"used": 1}}']
+)
 def test_the_line_of_a_killed_run_is_left_out(tmp_path, end):
     path = tmp_path / "x.jsonl"
     KeptResults(path).keep("one", Measured({"a": 1}))
