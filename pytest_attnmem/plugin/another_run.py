@@ -25,7 +25,7 @@ import pytest
 
 from ..measurement.program_state import ProgramState
 from ..measurement.random_states import Generators
-from .plan import PLAN
+from .plan import PLAN, fixtures_of, values_of
 
 #: The generators of random numbers as the test's first run found them.
 _GENERATORS = pytest.StashKey[Generators]()
@@ -121,7 +121,7 @@ def other_values(item: Any, others: Mapping[str, object]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for name, value in others.items():
             patch.setitem(item.funcargs, name, value)
-            for made in item._fixtureinfo.name2fixturedefs.get(name, ())[-1:]:
+            for made in fixtures_of(item).get(name, ())[-1:]:
                 if made.cached_result is not None:  # else it is a parameter, and no fixture
                     patch.setattr(made, "cached_result", (value, *made.cached_result[1:]))
         yield
@@ -130,7 +130,7 @@ def other_values(item: Any, others: Mapping[str, object]) -> Iterator[None]:
 def begin_again(item: pytest.Item) -> None:
     """Puts generators and pytest's own fixtures back as the first run of the test found them."""
     fill_folder(item)
-    if caplog := getattr(item, "funcargs", {}).get("caplog"):
+    if caplog := values_of(item).get("caplog"):
         caplog.clear()
     if _GENERATORS in item.stash:
         item.stash[_GENERATORS].put_back()
@@ -145,17 +145,15 @@ def _modules(item: Any) -> Iterator[str]:
     """Yields the names of the modules of the test, of its class, and of its fixtures."""
     yield getattr(getattr(item, "module", None), "__name__", "")
     yield getattr(getattr(item, "cls", None), "__module__", "")
-    definitions = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
-    for found in definitions.values():
+    for found in fixtures_of(item).values():
         yield from (getattr(one.func, "__module__", "") or "" for one in found)
 
 
 def fixture_values(item: Any) -> Mapping[str, object]:
     """Returns the values of the test's fixtures, and its instance, by name."""
-    definitions = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
     made = {
         name: found[-1].cached_result[0]
-        for name, found in definitions.items()
+        for name, found in fixtures_of(item).items()
         if found and found[-1].cached_result is not None
     }
     instance = getattr(item, "instance", None)
@@ -167,8 +165,9 @@ def end_own_fixtures(item: Any) -> None:
 
     What is still alive then, the test's end does not free.
     """
-    definitions = getattr(getattr(item, "_fixtureinfo", None), "name2fixturedefs", {})
-    own = {name for name, found in definitions.items() if found and found[-1].scope == "function"}
+    own = {
+        name for name, found in fixtures_of(item).items() if found and found[-1].scope == "function"
+    }
     kept_state(item).put_values_back({*own, "self"})
     gc.collect()
 
@@ -250,7 +249,7 @@ def suppress_reporting(item: pytest.Item) -> Iterator[list[BaseException]]:
             patch.setitem(vars(item), "_excinfo", [])  # else pytest would report these errors
         if hasattr(item, "addSubTest"):  # from pytest 9 on
             patch.setitem(vars(item), "addSubTest", lambda *_: None)
-        if subtests := getattr(item, "funcargs", {}).get("subtests"):
+        if subtests := values_of(item).get("subtests"):
             patch.setitem(vars(subtests), "test", partial(_subtest, swallowed))
         try:
             yield swallowed
@@ -321,7 +320,7 @@ def fill_folder(item: pytest.Item) -> None:
 
 
 def _folder(item: Any) -> Path | None:
-    found = getattr(item, "funcargs", {}).get("tmp_path")
+    found = values_of(item).get("tmp_path")
     if found is None:
         fixture = getattr(getattr(item, "_request", None), "_fixture_defs", {}).get("tmp_path")
         found = fixture.cached_result[0] if fixture and fixture.cached_result else None

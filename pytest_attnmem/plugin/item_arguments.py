@@ -12,7 +12,7 @@ from ..suggestion import closest, did_you_mean
 from ..symbols.attention_shape import Source
 from ..symbols.names import ALIASES, SYMBOLS, WORLD
 from .fresh_fixtures import is_made_once
-from .plan import params_of
+from .plan import params_of, values_of
 from .ranks import RANK, world_of
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def arguments(item: pytest.Item) -> Source:
 
     Other arguments are not kept: a tensor among them must be freed with its test.
     """
-    values = {**params_of(item), **getattr(item, "funcargs", {})}
+    values = {**params_of(item), **values_of(item)}
     known = {n: value for n, value in values.items() if n == "dtype" or isinstance(value, int)}
     return Source("the test's arguments", known)
 
@@ -124,14 +124,14 @@ def _is_size(item: pytest.Item, symbol: str, name: str) -> bool:
     params = params_of(item)
     if name not in params and (symbol not in SYMBOLS or symbol == "itemsize"):
         return False
-    value = getattr(item, "funcargs", {}).get(name, params.get(name, 1))
+    value = values_of(item).get(name, params.get(name, 1))
     return type(value) is int and value > 0
 
 
 def sized_arguments(item: pytest.Item) -> dict[str, str]:
     """Returns symbol → the argument of the test that has its size, for the usual symbols."""
     wanted = tuple(((symbol, 1),) for symbol in SYMBOLS if symbol != "itemsize")
-    values = getattr(item, "funcargs", {})
+    values = values_of(item)
     try:
         names = variable(item, Contract("", wanted)).arguments
     except BudgetError:

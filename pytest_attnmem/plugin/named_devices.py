@@ -18,6 +18,7 @@ from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import ProgramRefused
+from .plan import values_of
 
 if TYPE_CHECKING:
     import pytest
@@ -40,7 +41,7 @@ def names_cuda(item: pytest.Item) -> bool:
     """
     owner = getattr(item, "cls", None)
     own = vars(owner) if owner else {}
-    reader = _Reader(dict(getattr(item, "funcargs", {})), owner, str(item.path.parent))
+    reader = _Reader(dict(values_of(item)), owner, str(item.path.parent))
     try:
         function = inspect.unwrap(getattr(item, "obj", None) or (lambda: None))
         functions = [getattr(function, "__func__", function)]

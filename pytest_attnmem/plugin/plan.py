@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -92,6 +93,18 @@ def params_of(item: pytest.Item) -> dict[str, Any]:
     return params
 
 
+def values_of(item: pytest.Item) -> dict[str, Any]:
+    """Returns the values of the test's arguments and fixtures that are made, by name."""
+    values: dict[str, Any] = getattr(item, "funcargs", {})
+    return values
+
+
+def fixtures_of(item: pytest.Item) -> Mapping[str, Sequence[pytest.FixtureDef[Any]]]:
+    """Returns the fixtures that the test reaches, by name; of each, the last one is its own."""
+    info = getattr(item, "_fixtureinfo", None)
+    return {} if info is None else info.name2fixturedefs
+
+
 def own_nodeid(item: pytest.Item) -> str:
     """Returns the test's node ID without the group that pytest-xdist appends to it."""
     own = f"{item.parent.nodeid}::{item.name}" if item.parent else item.nodeid
@@ -103,5 +116,5 @@ def takes_attnmem(item: pytest.Item) -> bool:
     info = getattr(item, "_fixtureinfo", None)
     if info is None:
         return False
-    takers = (made[-1].argnames for name, made in info.name2fixturedefs.items() if name != "qkv")
+    takers = (made[-1].argnames for name, made in fixtures_of(item).items() if name != "qkv")
     return any("attnmem" in names for names in (info.argnames, *takers))

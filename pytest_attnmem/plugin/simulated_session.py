@@ -16,6 +16,7 @@ from ..backends.import_watch import after_import
 from ..errors import AttnMemError, BackendUnavailable
 from ..measurement.environment import kept_workspaces
 from .backend_option import keeps_workspaces
+from .plan import values_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -176,7 +177,7 @@ class SimulatedSession:
     def pytest_runtest_call(self, item: Any) -> Generator[None, object, object]:
         """Notes whether fixtures that were made for earlier tests have tensors on the device."""
         if self._outside is not None:
-            self._outside.note_values(getattr(item, "funcargs", {}).values())
+            self._outside.note_values(values_of(item).values())
             used = getattr(item, "fixturenames", ())
             self._outside.named |= any(
                 name in used and item.nodeid.startswith(place) for name, place in self._fixtures

@@ -18,7 +18,7 @@ from ..units import format_values, shown
 from .another_run import another_run, begin_again, reset_item
 from .fresh_fixtures import given
 from .item_arguments import arguments
-from .plan import PLAN
+from .plan import PLAN, values_of
 from .ranks import meshes
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class SizeSweep:
             BudgetError: the argument is not a size.
         """
         name = self._arguments[symbol]
-        size = getattr(self._item, "funcargs", {}).get(name)
+        size = values_of(self._item).get(name)
         if not isinstance(size, int) or isinstance(size, bool):
             raise BudgetError(f"{name}={shown(size)} is not a size to vary")
         return size

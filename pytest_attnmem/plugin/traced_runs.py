@@ -15,6 +15,7 @@ from ..measurement.peak_watch import PeakWatch
 from ..measurement.protocol import SearchTime
 from ..measurement.symbolic_shapes import Elsewhere, proved
 from .item_arguments import further_arguments, sized_arguments
+from .plan import values_of
 from .traced_rerun import TracedRerun
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class TracedRuns:
     @property
     def sizes(self) -> Mapping[str, int]:
         """The sizes that can be varied: of the test's arguments and of its inputs."""
-        values = getattr(self._item, "funcargs", {})
+        values = values_of(self._item)
         named = {symbol: values[name] for symbol, name in self._arguments.items()}
         return {**self._memory.input_sizes, **named}
 
