@@ -1,5 +1,7 @@
 """Functions of ``torch.cuda`` on a simulated device: some are refused, in one line."""
 
+import sys
+
 import pytest
 import torch
 
@@ -60,3 +62,13 @@ def test_settings_at_their_defaults_are_no_reason_to_refuse(run):
         return x
 
     assert run(program).unmeasured is None
+
+
+@pytest.mark.filterwarnings("ignore:.*script_method:DeprecationWarning")  # of PyTorch's import
+def test_dynamo_is_reset_though_it_imports_what_a_build_without_cuda_lacks(run, monkeypatch):
+    def program():
+        torch._dynamo.reset()
+        return torch.ones(100, device="cuda")
+
+    monkeypatch.delitem(sys.modules, "torch._inductor.cudagraph_trees", raising=False)
+    assert run(program).peak_bytes == 400
