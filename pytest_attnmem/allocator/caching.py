@@ -77,7 +77,7 @@ class CachingAllocator:
             if counts_splits:
                 stats.inactive_split.increase(rest.size if was_whole else -size)
         elif counts_splits and not block.whole:
-            stats.inactive_split.decrease(block.size)
+            stats.inactive_split.increase(-block.size)
         block.vacant = False
         block.requested = nbytes
         self._in_use[block.address] = block

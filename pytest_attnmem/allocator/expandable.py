@@ -124,7 +124,7 @@ class ExpandableSegments(Segments):
         block.absorb(block.previous)
         block.absorb(block.next)
         self._device.destroy(nbytes)
-        self._stats.reserved.decrease(nbytes)
+        self._stats.reserved.increase(-nbytes)
         self._stats.device_frees += 1
         if block.whole:
             self._space.give_back(segment.place, segment.size)

@@ -179,6 +179,6 @@ class Segments:
     def _release(self, block: Block) -> None:
         block.pool.remove(block)
         self._device.release(block.size)
-        self._stats.reserved.decrease(block.size)
-        self._stats.segments.decrease(1)
+        self._stats.reserved.increase(-block.size)
+        self._stats.segments.increase(-1)
         self._stats.device_frees += 1

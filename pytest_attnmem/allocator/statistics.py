@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 
@@ -43,10 +44,6 @@ class Stat:
         if self.current > self.peak:
             self.peak = self.current
 
-    def decrease(self, amount: int) -> None:
-        """Subtracts from the amount."""
-        self.current -= amount
-
     def reset_peak(self) -> None:
         """Sets the peak to the current amount."""
         self.peak = self.current
@@ -56,26 +53,21 @@ class Stat:
         return Level(self.current, self.peak)
 
 
+@dataclass(slots=True)
 class DeviceStats:
     """The statistics of an allocator, which it updates (``DeviceStats`` of c10)."""
 
-    __slots__ = (
-        *("requested", "allocated", "active", "reserved", "inactive_split", "segments"),
-        *("alloc_retries", "ooms", "oom_rejections", "device_allocs", "device_frees"),
-    )
-
-    def __init__(self) -> None:
-        self.requested = Stat()
-        self.allocated = Stat()
-        self.active = Stat()
-        self.reserved = Stat()
-        self.inactive_split = Stat()
-        self.segments = Stat()
-        self.alloc_retries = 0
-        self.ooms = 0
-        self.oom_rejections = 0
-        self.device_allocs = 0
-        self.device_frees = 0
+    requested: Stat = field(default_factory=Stat)
+    allocated: Stat = field(default_factory=Stat)
+    active: Stat = field(default_factory=Stat)
+    reserved: Stat = field(default_factory=Stat)
+    inactive_split: Stat = field(default_factory=Stat)
+    segments: Stat = field(default_factory=Stat)
+    alloc_retries: int = 0
+    ooms: int = 0
+    oom_rejections: int = 0
+    device_allocs: int = 0
+    device_frees: int = 0
 
     def took(self, requested: int, size: int) -> None:
         """Counts a block in use. It does what ``increase`` does, for it runs at each operator."""
