@@ -10,7 +10,7 @@ from ..budgets.memory_model import Phase
 from . import standard
 from .kernel import Kernel
 from .memory_terms import LOSS, OUT, kernel_model
-from .standard import COPIED, DEFAULTS, FROM_WEIGHTS, FUTURE, SCALE, SCORES
+from .standard import DEFAULTS, FROM_WEIGHTS, FUTURE, SCALE, SCORES, scores_and_weights
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -60,32 +60,10 @@ def attention(
     return out
 
 
-_MASKED = {"masked": f"min(1, mask)*{SCORES}"}
-
-
-def _scores_and_weights(
-    again: str, held: dict[str, str], future: dict[str, str], scale: dict[str, str]
-) -> tuple[Phase, ...]:
-    """The phases of the body up to its weights, given what is alive beside it and what it keeps."""
-    scores = {**held, "scores": SCORES}
-    both = {**scores, **future, "weights": SCORES}
-    blind = {"largest scores": "min(1, mask)*B*H*N*itemsize", "blind": "min(1, mask)*B*H*N"}
-    cpu = {"cpu": scale}
-    return (
-        Phase(f"scores.mul_(scale){again}", scores, {"cpu": COPIED}),
-        Phase(f"causal{again}", {**scores, **FUTURE}, cpu),
-        Phase(
-            f"mask{again}", {**scores, **future, **_MASKED, "-inf": "min(1, mask)*itemsize"}, cpu
-        ),
-        Phase(f"softmax{again}", both, cpu),
-        Phase(f"blind queries{again}", {**both, **blind}, cpu),
-    )
-
-
 def _forward(scale: dict[str, str]) -> tuple[Phase, ...]:
     """The phases of the forward pass, given what is kept of the scale, unseen by checkpoint."""
     return (
-        *_scores_and_weights("", {}, {}, scale),
+        *scores_and_weights("", {}, {}, scale),
         Phase(
             "out = weights @ v",
             {"scores": SCORES, "weights": SCORES, "out": OUT},
@@ -96,7 +74,7 @@ def _forward(scale: dict[str, str]) -> tuple[Phase, ...]:
 
 _BACKWARD = (
     Phase("out.sum()", {"out": OUT, **LOSS}, {"cpu": SCALE}),
-    *_scores_and_weights(" again", LOSS, FUTURE, SCALE),
+    *scores_and_weights(" again", LOSS, FUTURE, SCALE),
     *FROM_WEIGHTS,
 )
 

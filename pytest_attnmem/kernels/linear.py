@@ -54,6 +54,10 @@ _STATE, _TOTAL = "B*H*d*dv*itemsize", "B*H*d*itemsize"
 # On the CPU a Python number takes 8 bytes, and its copy the itemsize of another dtype.
 ONE = {"cpu": {"1": "8", "its copy": "itemsize"}}
 EPS = {"cpu": {"eps": "8", "its copy": "min(itemsize, 8 - itemsize)"}}
+FACTOR_BACKWARD = {
+    **{"numerator": OUT, "numerator gradient": OUT, "products": OUT},
+    "factor gradient": ROW,
+}
 
 
 def _forward(phi_k: dict[str, str]) -> tuple[Phase, ...]:
@@ -73,16 +77,7 @@ _SAVED = {"phi_k": K, "state": _STATE, "total": _TOTAL, "phi_q": Q, "factor": RO
 _BOTH = {"phi_k": K, "total": _TOTAL, "phi_q": Q, **LOSS}
 _DQ = {"state gradient": _STATE, "phi_q gradient": Q}
 _BACKWARD = (
-    Phase(
-        "factor backward",
-        {
-            **_SAVED,
-            "numerator": OUT,
-            "numerator gradient": OUT,
-            "products": OUT,
-            "factor gradient": ROW,
-        },
-    ),
+    Phase("factor backward", {**_SAVED, **FACTOR_BACKWARD}),
     Phase(
         "numerator backward",
         {**_SAVED, "numerator gradient": OUT, "factor gradient": ROW, **_DQ},

@@ -8,7 +8,7 @@ from torch import Tensor
 from ..budgets.memory_model import Phase
 from .input_checks import check_inputs
 from .kernel import Kernel
-from .linear import EPS, ONE, ROW
+from .linear import EPS, FACTOR_BACKWARD, ONE, ROW
 from .memory_terms import LOSS, OUT, K, Q, V, kernel_model
 
 
@@ -77,16 +77,7 @@ def _forward(kept: dict[str, str]) -> tuple[Phase, ...]:
 _KEPT = {**_KV, "total": Q, "phi_q": Q, **LOSS}
 _SAVED = {**_KEPT, "state": _STATE, "factor": ROW}
 _BACKWARD = (
-    Phase(
-        "factor backward",
-        {
-            **_SAVED,
-            "numerator": OUT,
-            "numerator gradient": OUT,
-            "products": OUT,
-            "factor gradient": ROW,
-        },
-    ),
+    Phase("factor backward", {**_SAVED, **FACTOR_BACKWARD}),
     Phase(
         "numerator backward",
         {

@@ -12,7 +12,7 @@ from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
 from .memory_terms import HALF, LOSS, kernel_model
-from .recorded import add_mask, load, recorded
+from .recorded import add_mask, blocks, load, recorded
 
 WINDOW, BLOCK = 256, 128
 
@@ -57,12 +57,12 @@ def attention(
     check_inputs(q, k, v, mask)
     at_least_one(window=window, block=block)
     (N, d), M = q.shape[2:], k.shape[2]
-    band = _Band(causal, d**-0.5 if scale is None else scale, window, block, N, M)
+    band = Band(causal, d**-0.5 if scale is None else scale, window, block, N, M)
     return recorded("sliding-window", _forward, _backward, band, q, k, v, mask)
 
 
 @dataclass(frozen=True, slots=True)
-class _Band:
+class Band:
     """The visible band of the scores, and its blocks."""
 
     causal: bool
@@ -104,8 +104,7 @@ class _Band:
 
     def blocks(self) -> list[tuple[slice, slice]]:
         """Returns each block's queries, and the keys that some of them see."""
-        total, size = self.queries, max(self.rows, 1)
-        cut = [slice(i, min(i + size, total)) for i in range(0, total, size)]
+        cut = blocks(self.queries, max(self.rows, 1))
         last = self.keys - self.columns
         starts = [max(0, min(rows.start - self.behind, last)) for rows in cut]
         return [
@@ -115,7 +114,7 @@ class _Band:
 
 
 def _forward(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, band: _Band
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, band: Band
 ) -> tuple[Tensor, tuple[()]]:
     (B, H, N, _), dv = q.shape, v.shape[3]
     tile = _Tile(q, mask, band)
@@ -131,7 +130,7 @@ def _forward(
 
 
 def _backward(
-    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, grad: Tensor, band: _Band
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, grad: Tensor, band: Band
 ) -> tuple[Tensor, Tensor, Tensor]:
     B, H = q.shape[:2]
     tile = _Tile(q, mask, band)
@@ -157,7 +156,7 @@ def _backward(
 class _Tile:
     """Room for the weights of one block of queries, used for each in turn."""
 
-    def __init__(self, q: Tensor, mask: Tensor | None, band: _Band) -> None:
+    def __init__(self, q: Tensor, mask: Tensor | None, band: Band) -> None:
         B, H = q.shape[:2]
         n, m = band.rows, band.columns
         self.band = band

@@ -98,31 +98,38 @@ COPIED = {"scale": "8", "its copy": "min(itemsize, 8 - itemsize)"}
 _HEAD = {"gradient of one head": "N*dv*itemsize * min(1, N*M*dv//400)"}
 
 
-def _forward(future: dict[str, str], scale: dict[str, str]) -> tuple[Phase, ...]:
-    """The phases of the body, given what is kept of the causal mask and the scale for backward."""
-    scores = {"scores": SCORES, **future}
-    both = {**scores, "weights": SCORES}
+_MASKED = {"masked": f"min(1, mask)*{SCORES}"}
+
+
+def scores_and_weights(
+    again: str, held: dict[str, str], future: dict[str, str], scale: dict[str, str]
+) -> tuple[Phase, ...]:
+    """The phases of the body up to its weights.
+
+    ``held`` is alive beside it; ``future`` and ``scale`` are kept of the causal mask and the scale.
+    """
+    scores = {**held, "scores": SCORES}
+    both = {**scores, **future, "weights": SCORES}
+    blind = {"largest scores": "min(1, mask)*B*H*N*itemsize", "blind": "min(1, mask)*B*H*N"}
     cpu = {"cpu": scale}
     return (
+        Phase(f"scores.mul_(scale){again}", scores, {"cpu": COPIED}),
+        Phase(f"causal{again}", {**scores, **FUTURE}, cpu),
+        Phase(
+            f"mask{again}", {**scores, **future, **_MASKED, "-inf": "min(1, mask)*itemsize"}, cpu
+        ),
+        Phase(f"softmax{again}", both, cpu),
+        Phase(f"blind queries{again}", {**both, **blind}, cpu),
+    )
+
+
+def _forward(future: dict[str, str], scale: dict[str, str]) -> tuple[Phase, ...]:
+    """The phases of the body, given what is kept of the causal mask and the scale for backward."""
+    weights = {"scores": SCORES, **future, "weights": SCORES}
+    return (
         Phase("scores = q @ k.mT", {"scores": SCORES}),
-        Phase("scores.mul_(scale)", {"scores": SCORES}, {"cpu": COPIED}),
-        Phase("causal", {"scores": SCORES, **FUTURE}, cpu),
-        Phase(
-            "mask",
-            {**scores, "masked": f"min(1, mask)*{SCORES}", "-inf": "min(1, mask)*itemsize"},
-            cpu,
-        ),
-        Phase("softmax", both, cpu),
-        Phase(
-            "blind queries",
-            {
-                **both,
-                "largest scores": "min(1, mask)*B*H*N*itemsize",
-                "blind": "min(1, mask)*B*H*N",
-            },
-            cpu,
-        ),
-        Phase("out = weights @ v", {**both, "out": OUT}, cpu),
+        *scores_and_weights("", {}, future, scale),
+        Phase("out = weights @ v", {**weights, "out": OUT}, {"cpu": scale}),
     )
 
 
@@ -143,12 +150,7 @@ FROM_WEIGHTS = (
     ),
     Phase(
         "mask backward",
-        {
-            **_GRADS,
-            **FUTURE,
-            "masked": f"min(1, mask)*{SCORES}",
-            "zero": "min(1, mask)*itemsize",
-        },
+        {**_GRADS, **FUTURE, **_MASKED, "zero": "min(1, mask)*itemsize"},
         {"cpu": SCALE},
     ),
     Phase("causal backward", {**_GRADS, **FUTURE, "masked": f"causal*{SCORES}"}, {"cpu": SCALE}),

@@ -13,7 +13,8 @@ from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
 from .memory_terms import HALF, LOSS, WIDE, kernel_model
-from .recorded import add_mask, load, recorded
+from .recorded import add_mask, blocks, load, recorded
+from .sliding_window import Band
 
 _Pairs = list[tuple[slice, slice]]
 
@@ -71,20 +72,13 @@ class _Pattern:
     M: int
 
     @property
-    def ahead(self) -> int:
-        """Near keys after a query's own."""
-        return 0 if self.causal else self.stride - 1
+    def band(self) -> Band:
+        """The near keys: ``stride`` on either side, by blocks of ``stride`` queries."""
+        return Band(self.causal, self.scale, self.stride, self.stride, self.N, self.M)
 
     def near(self) -> tuple[int, int, _Pairs]:
-        """Blocks of ``stride`` queries and the keys around: the largest of each, and all."""
-        behind = self.stride - 1
-        queries, keys = min(self.N, self.M + behind), min(self.M, self.N + self.ahead)
-        n = min(self.stride, queries)
-        # All blocks are as wide, although at the ends some keys are hidden.
-        m = min(keys, n + behind + self.ahead)
-        rows = [slice(i, min(i + n, queries)) for i in range(0, queries, max(n, 1))]
-        starts = [max(0, min(part.start - behind, keys - m)) for part in rows]
-        return n, m, [(r, slice(s, s + m)) for r, s in zip(rows, starts, strict=True)]
+        """Blocks of queries and the keys around: the largest of each, and all."""
+        return self.band.rows, self.band.columns, self.band.blocks()
 
     def far(self) -> tuple[int, int, _Pairs]:
         """Queries and keys of one residue: the largest number of each, and all."""
@@ -106,8 +100,7 @@ def _backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     (B, H, N, _), dtype = q.shape, lse.dtype
     delta = torch.empty_like(lse)  # [B, H, N, 1]
-    for start in range(0, N, pattern.stride):
-        rows = slice(start, min(start + pattern.stride, N))
+    for rows in blocks(N, pattern.stride):
         grad_i = load(grad, rows, dtype, copy=True).mul_(load(out, rows, dtype))
         delta[:, :, rows] = grad_i.sum(-1, keepdim=True).unflatten(0, (B, H))  # [B·H, n, 1]
         del grad_i
@@ -189,8 +182,8 @@ class _Tile:
         """Returns True where a key is hidden, or belongs to another block."""
         hidden, pattern = self._hidden.fill_(True), self._pattern
         if rows.step is None:
-            offset = rows.start - cols.start
-            seen = hidden.triu_(offset - pattern.stride + 1).tril_(offset + pattern.ahead)
+            offset, band = rows.start - cols.start, pattern.band
+            seen = hidden.triu_(offset - band.behind).tril_(offset + band.ahead)
             return seen.logical_not_()
         # Within one residue, the c-th key is before the r-th query if c < r, near it if c = r.
         return hidden.triu_() if pattern.causal else hidden.triu_().tril_()
