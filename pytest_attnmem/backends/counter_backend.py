@@ -126,7 +126,7 @@ def _delta(
     level = _read(after, counter, "current")
     if level is None or peak is None:
         return None
-    start = _read(before, counter, "current") or 0
+    start = _level(before, counter)
     return Delta(max(peak - start, 0), level - start)
 
 
@@ -249,8 +249,8 @@ def _faults(
 
 
 def _level(statistics: Mapping[str, Any], counter: str) -> int:
-    return int(statistics.get(f"{counter}.all.current", 0))
+    return _read(statistics, counter, "current") or 0
 
 
 def _peak(statistics: Mapping[str, Any], counter: str) -> int:
-    return int(statistics.get(f"{counter}.all.peak", 0))
+    return _read(statistics, counter, "peak") or 0

@@ -138,15 +138,15 @@ class ProgramCounters:
         self._memory = runtime.cudaMemGetInfo
         runtime.cudaMemGetInfo = self._free_and_total
 
-    def statistics(self, device: int) -> Mapping[str, int]:
+    def statistics(self, device: int) -> _Numbers:
         """Returns the allocator's own numbers, as ``torch.cuda.memory_stats`` names them."""
-        return self._numbers(device)
+        return _Statistics(self._kept[_READS[0]](device))
 
     def lower_peaks(self, device: int, numbers: _Numbers | None = None) -> None:
         """Resets the allocator's peaks; those of the program stay. ``numbers`` are the present."""
         found = self._device(device)
         if not found.is_ours:
-            found.keep_peaks(self._numbers(device) if numbers is None else numbers)
+            found.keep_peaks(self.statistics(device) if numbers is None else numbers)
         before, found.is_ours = found.is_ours, True
         try:
             getattr(torch._C, _RESETS[0])(device)  # a recorder may watch it
@@ -158,7 +158,7 @@ class ProgramCounters:
         """Hides what its body allocates and frees; the cache is empty before and after it."""
         self._device(device)
         self.give_back()
-        with self._hidden(device, self._numbers(device)):
+        with self._hidden(device, self.statistics(device)):
             yield
             self._kept[_EMPTY]()
 
@@ -180,7 +180,7 @@ class ProgramCounters:
 
     def give_back(self) -> None:
         """Gives cached segments back; the program's go on to count as cached."""
-        present = {device: self._numbers(device) for device in self._devices}
+        present = {device: self.statistics(device) for device in self._devices}
         if not any(_may_cache(numbers) for numbers in present.values()):
             return
         with ExitStack() as devices:
@@ -211,14 +211,14 @@ class ProgramCounters:
         try:
             yield after
         finally:
-            after.update(self._numbers(device))
+            after.update(self.statistics(device))
             found.hidden.update(_rise(before, after))
             self.lower_peaks(device)
             found.is_ours = False
 
     def _empty_cache(self) -> None:
         for device, found in [*self._devices.items()]:
-            numbers = self._numbers(device)
+            numbers = self.statistics(device)
             self.lower_peaks(device, numbers)
             found.forget_cache(numbers, freed=True)
         self._kept[_EMPTY]()
@@ -238,9 +238,6 @@ class ProgramCounters:
     def _device(self, device: int) -> _Device:
         return self._devices.setdefault(device, _Device())
 
-    def _numbers(self, device: int) -> _Numbers:
-        return _Statistics(self._kept[_READS[0]](device))
-
     def _shown(self, device: int) -> dict[str, Any]:
         if not any(found.is_ours for found in self._devices.values()):  # else we read, in a reset
             release_inputs()
@@ -255,7 +252,7 @@ class ProgramCounters:
 
     def _free_and_total(self, device: int) -> tuple[int, int]:
         free, total = self._memory(device)
-        name, numbers = "reserved_bytes.all.current", self._numbers(device)
+        name, numbers = "reserved_bytes.all.current", self.statistics(device)
         return free + numbers[name] - self._device(device).number(name, numbers), total
 
 

@@ -23,8 +23,6 @@ CAPTURED: Final = (
 _WORKSPACES: Final = MappingProxyType(
     {"cuFFT": re.compile("cufftXtExec"), "cuSOLVER": re.compile(r"cusolver\w+_bufferSize")}
 )
-_CALLBACK = ctypes.CFUNCTYPE(None)
-_OF_WORKSPACE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 def unknown_calls() -> dict[str, int]:
@@ -60,46 +58,41 @@ def device_reads() -> int:
     return int(read())
 
 
-class NextRead:
-    """Calls a function at the next read of device memory, on the thread that reads."""
+class _Listener:
+    """Has the runtime call a function, on the thread that does what is listened to."""
 
-    def __init__(self, callback: Callable[[], None]) -> None:
-        self._callback = _CALLBACK(callback)  # C holds no reference to it
+    _listen: str
+    """The runtime's function that takes the callback."""
+    _kind: Any
+    """The callback's type."""
 
-    def start(self) -> None:
-        """Starts to wait for the next read."""
-        self._listen(self._callback)
-
-    def stop(self) -> None:
-        """Stops waiting."""
-        self._listen(_CALLBACK())
-
-    def _listen(self, callback: Any) -> None:
-        listen = runtime().attnmem_null_on_read
-        listen.argtypes = (_CALLBACK,)
-        listen.restype = None
-        listen(callback)
-
-
-class WorkspaceUse:
-    """Calls a function with the address of the workspace of each product, on its thread."""
-
-    def __init__(self, callback: Callable[[int], None]) -> None:
-        self._callback = _OF_WORKSPACE(callback)  # C holds no reference to it
+    def __init__(self, callback: Callable[..., None]) -> None:
+        self._callback = self._kind(callback)  # C holds no reference to it
 
     def start(self) -> None:
         """Starts to listen."""
-        self._listen(self._callback)
+        self._tell(self._callback)
 
     def stop(self) -> None:
-        """Stops listening, so that products cost nothing."""
-        self._listen(_OF_WORKSPACE())
+        """Stops listening, which then costs nothing."""
+        self._tell(self._kind())
 
-    def _listen(self, callback: Any) -> None:
-        listen = runtime().attnmem_null_on_workspace
-        listen.argtypes = (_OF_WORKSPACE,)
-        listen.restype = None
+    def _tell(self, callback: Any) -> None:
+        listen = runtime()[self._listen]
+        listen.argtypes, listen.restype = (self._kind,), None
         listen(callback)
+
+
+class NextRead(_Listener):
+    """Calls a function at the next read of device memory."""
+
+    _listen, _kind = "attnmem_null_on_read", ctypes.CFUNCTYPE(None)
+
+
+class WorkspaceUse(_Listener):
+    """Calls a function with the address of the workspace of each product."""
+
+    _listen, _kind = "attnmem_null_on_workspace", ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 def counted() -> dict[str, Any]:

@@ -89,7 +89,7 @@ class PlannerProcess:
         )  # fmt: skip
         self.close = weakref.finalize(self, _end, self._process)
         """Ends the process; so does the end of this object, or of the session."""
-        self.version = _dotted(self._read().get("version", 0))
+        self.version = torch_build.dotted(self._read().get("version", 0))
         """cuDNN's version, such as ``9.20.0``."""
 
     def ask(self, question: str) -> int:
@@ -131,11 +131,6 @@ def _open(stream: IO[str] | None) -> IO[str]:
     if stream is None:
         raise BackendUnavailable("its planner has no pipe")
     return stream
-
-
-def _dotted(number: int) -> str:
-    """Returns ``9.20.0`` for 92000."""
-    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
 
 
 _CUDNN = "*/lib/libcudnn.so.9"

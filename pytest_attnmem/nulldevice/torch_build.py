@@ -23,6 +23,11 @@ _HEADER_VERSION = re.compile(r"#define\s+CUDA_VERSION\s+(\d+)")
 INSTALL = "attnmem install null"
 
 
+def dotted(number: int) -> str:
+    """Returns ``9.20.0`` for 92000."""
+    return f"{number // 10000}.{number // 100 % 100}.{number % 100}"
+
+
 @dataclass(frozen=True, slots=True)
 class TorchBuild:
     """A CUDA build of torch and the CUDA packages it runs with."""
@@ -66,8 +71,7 @@ class TorchBuild:
     @property
     def cudnn_name(self) -> str:
         """Returns the version as cuDNN writes it, ``9.20.0``; empty if this torch asks for none."""
-        found = self.cudnn
-        return f"{found // 10_000}.{found // 100 % 100}.{found % 100}" if found else ""
+        return dotted(self.cudnn) if self.cudnn else ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -35,6 +35,25 @@ _RESIZE = torch.ops.aten.resize_.default
 _FOREIGN = "a kernel that is not PyTorch's ran, and nobody knows what it wrote"
 
 
+class _Thread(threading.local):
+    """What a thread does now."""
+
+    running = False
+    """True inside an operator, whose results are noted when it ends."""
+    expected: Expected | None = None
+    trying = False
+
+    @contextmanager
+    def having(self, name: str, value: object) -> Iterator[None]:
+        """Has an attribute for as long as the body runs."""
+        before = getattr(self, name)
+        setattr(self, name, value)
+        try:
+            yield
+        finally:
+            setattr(self, name, before)
+
+
 class Noting:
     """Sees each operator; keeps a tape of those on the device, and answers reads from it."""
 
@@ -46,7 +65,7 @@ class Noting:
         self._launches = foreign_launches()
         self._noted_launches = self._launches.value
         self._composites = CompositeOperators()
-        self._operators = threading.local()
+        self._thread = _Thread()
         key = key_named(_KEY)
         self._keys = torch.DispatchKeySet(key)
         self._guard = torch._C._IncludeDispatchKeyGuard(key)
@@ -111,7 +130,7 @@ class Noting:
 
         An operator that runs may have written there already, so nothing is known then.
         """
-        if getattr(self._operators, "running", False):
+        if self._thread.running:
             return False
         with torch._C._DisableTorchDispatch(), excluding(self._keys):
             self.find_foreign_launches()
@@ -139,45 +158,33 @@ class Noting:
         (torch/_native/ops has such operators).
         """
         self.storages.drop_freed()
-        if not getattr(self._operators, "running", False):
+        if not self._thread.running:
             for tensor in tensors:
                 self.tape.lose(tensor, reason)
         self._noted_launches = self._launches.value
 
     def lost_all(self, reason: str) -> None:
         """Records that a kernel, which was launched just now, may have written any tensor."""
-        if not getattr(self._operators, "running", False):
+        if not self._thread.running:
             self.tape.lose_all(reason)
 
-    @contextmanager
-    def expecting(self, launch: Expected | None) -> Iterator[None]:
+    def expecting(self, launch: Expected | None) -> AbstractContextManager[None]:
         """Names the launch that the calls inside will make; None if it is not understood."""
-        before = getattr(self._operators, "expected", None)
-        self._operators.expected = launch
-        try:
-            yield
-        finally:
-            self._operators.expected = before
+        return self._thread.having("expected", launch)
 
-    @contextmanager
-    def trying(self) -> Iterator[None]:
+    def trying(self) -> AbstractContextManager[None]:
         """Notes no launch inside: Triton's autotuner tries a kernel."""
-        before = getattr(self._operators, "trying", False)
-        self._operators.trying = True
-        try:
-            yield
-        finally:
-            self._operators.trying = before
+        return self._thread.having("trying", True)
 
     @contextmanager
     def launching(self, grid: tuple[int, ...]) -> Iterator[bool]:
         """Notes the expected launch while its kernel is launched; gives False if there is none."""
-        expected: Expected | None = getattr(self._operators, "expected", None)
-        if expected is None or getattr(self._operators, "running", False):
+        expected = self._thread.expected
+        if expected is None or self._thread.running:
             yield False
             return
         self.storages.drop_freed()
-        if getattr(self._operators, "trying", False):
+        if self._thread.trying:
             yield True
         else:
             left = self.tape.replay.left
@@ -199,11 +206,8 @@ class Noting:
             self.find_foreign_launches()
             self.storages.drop_freed()
             call = self.tape.begin(func, args(), {})
-            self._operators.running = True
-            try:
+            with self._thread.having("running", True):
                 out = self.reads.run_unanswered(run)
-            finally:
-                self._operators.running = False
             self.storages.drop_freed()
             for result, is_view in zip(out, views, strict=True):
                 if isinstance(result, torch.Tensor) and not is_view:
@@ -233,11 +237,11 @@ class Noting:
                 self._lift(args[0])
                 return func(*args, **kwargs)
             call = self.tape.begin(func, args, kwargs)
-            self._operators.running = True
+            self._thread.running = True
             try:
                 out = self.reads.run_answered(func, args, kwargs)
             finally:
-                self._operators.running = False
+                self._thread.running = False
                 self._noted_launches = self._launches.value
             self.storages.drop_freed()  # what the operator freed inside, and allocated again
             self.tape.end(call, out)
