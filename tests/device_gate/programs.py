@@ -1,6 +1,6 @@
 """The programs of this repository on one device: peaks, retained bytes and drawn numbers.
 
-``python tests/device_gate/programs.py device OUT.json [SOURCE …]`` runs them on a stand-in, each
+``python tests/device_gate/programs.py simulated OUT.json [SOURCE …]`` runs them on a stand-in, each
 source in children; under the null device's environment, ``null`` runs them there. A row has the
 peaks of requested, allocated and reserved bytes, the requested bytes at the end, and the numbers
 that the device's generator drew; or a text that says why there is none.
@@ -24,7 +24,7 @@ sys.path.extend(
 )
 
 import torch
-from stand_ins import BACKENDS, NullDevice, StandIn
+from stand_ins import NullDevice, StandIn
 
 from pytest_attnmem.errors import ProgramRefused
 
@@ -174,7 +174,7 @@ def _in_child(rows: Callable[[], Iterator[tuple[str, Any]]]) -> tuple[dict[str, 
 def main() -> None:
     """Writes the rows of each source."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("device", choices=(*BACKENDS, "null"))
+    parser.add_argument("device", choices=("simulated", "null"))
     parser.add_argument("out", type=Path)
     parser.add_argument("sources", nargs="*", default=SOURCES)
     parser.add_argument("--order", choices=ORDERS, default=ORDERS[0])

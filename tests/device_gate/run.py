@@ -1,9 +1,9 @@
 """The gate of the simulated device: ``make device-gate``.
 
-Each call of the recordings and each program of this repository runs on the simulated device and on
-the null device, whose numbers are the truth. What is found goes to ``gate.json``
-beside this file, by the version of PyTorch, and the tables of it to ``gate.md``. ``--only NAME …``
-runs some of the parts again and keeps the others.
+Each program of this repository runs on the simulated device and on the null device, whose numbers
+are the truth. What is found goes to ``gate.json`` beside this file, by the version of PyTorch, and
+the tables of it to ``gate.md``. ``--only NAME …`` runs some of the parts again and keeps the
+others. Calls of operators are compared by ``tests/opinfo.py`` and ``test_expressions.py``.
 """
 
 import argparse
@@ -21,28 +21,19 @@ from typing import Any
 HERE = Path(__file__).parent
 FILE = HERE / "gate.json"
 ON = "A100-80GB"
-#: The engine that the device replaced has rows of its last day; nothing runs on it any more.
-STAND_INS = ("before", "simulated")
 #: What a row may be, in the order of the table.
 KINDS = ("rows", "answered", "equal", "refused", "raised", "wrong", "crashed")
 #: The numbers of a program's row.
 NUMBERS = ("requested", "allocated", "reserved", "retained", "offset")
 #: In which order programs run in one process, beside the one in which they are given.
 ORDERS = ("reversed", "alone")
-PARTS = ("calls", "programs", "orders", "times", "random")
+PARTS = ("programs", "orders", "times", "random")
 #: How often a program runs for its time; the first time is told apart from the last.
 TIMES = 3
 #: The seconds of random calls.
 RANDOM = 600
 
 Rows = Mapping[str, Any]
-
-
-def of_call(row: Any) -> str:
-    """Returns the kind of a recorded call; one that null refuses may be refused."""
-    kind: str = row[0]
-    named = {"raises as null": "equal", "needs values": "refused", "answers more": "answered"}
-    return named.get(kind, kind)
 
 
 def of_program(row: Any, truth: Any) -> str:
@@ -68,26 +59,23 @@ def truths(source: str, rows: Rows, release: str) -> dict[str, Any]:
     return {**rows, **{name: [*peaks, *ends.get(name, ())] for name, peaks in recorded.items()}}
 
 
-def calls_told(rows: Rows) -> dict[str, Any]:
-    """Returns how many calls there are of each kind, and those that are not equal."""
-    others = {name: row for name, row in rows.items() if of_call(row) != "equal"}
-    return {"equal": len(rows) - len(others), "others": others}
-
-
-def programs_told(by_device: Mapping[str, Rows]) -> dict[str, Any]:
+def programs_told(null: Rows, simulated: Rows) -> dict[str, Any]:
     """Returns the rows by program, then by device; ``equal`` in the place of null's numbers."""
     return {
-        name: {"null": truth, **{
-            stand_in: "equal" if of_program(rows[name], truth) == "equal" else rows[name]
-            for stand_in, rows in by_device.items() if stand_in != "null" and name in rows
-        }}
-        for name, truth in by_device["null"].items()
-    }  # fmt: skip
+        name: {
+            "null": truth,
+            "simulated": "equal"
+            if _kind(simulated.get(name), truth) == "equal"
+            else simulated[name],
+        }
+        for name, truth in null.items()
+    }
 
 
-def _kind_of(rows: Rows, stand_in: str) -> str:
-    row = rows.get(stand_in, "refused: not run")
-    return "equal" if row == "equal" else of_program(row, rows["null"])
+def _kind(row: Any, truth: Any) -> str:
+    if row is None:
+        return "refused"
+    return "equal" if row == "equal" else of_program(row, truth)
 
 
 def orders_told(rows: Rows, others: Mapping[str, Rows]) -> dict[str, Any]:
@@ -127,17 +115,11 @@ def counted(kinds: Iterable[str]) -> dict[str, int]:
     return {**{kind: found[kind] for kind in KINDS}, "rows": found.total(), "answered": answered}
 
 
-def told(found: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, int]]]:
-    """Yields the counts by set or source, and by stand-in."""
-    for name, by_stand_in in found.get("calls", {}).items():
-        for stand_in, rows in by_stand_in.items():
-            others = map(of_call, rows["others"].values())
-            yield name, stand_in, counted(["equal"] * rows["equal"] + [*others])
+def told(found: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, int]]]:
+    """Yields the counts by source."""
     for source, programs in found.get("programs", {}).items():
-        for stand_in in STAND_INS:
-            kinds = [_kind_of(rows, stand_in) for rows in programs.values() if stand_in in rows]
-            if kinds:
-                yield source, stand_in, counted(kinds)
+        kinds = [_kind(rows.get("simulated"), rows["null"]) for rows in programs.values()]
+        yield source, counted(kinds)
 
 
 def page(found: Mapping[str, Any]) -> str:
@@ -146,12 +128,7 @@ def page(found: Mapping[str, Any]) -> str:
         "# The gate of the simulated device",
         "",
         f"`make device-gate` wrote this page. The truth is null:{ON}. Equal: all of"
-        f" {', '.join(NUMBERS)}; for recorded calls the first two, forward, and with the backward"
-        " pass.",
-        "",
-        "The rows of operators are of the day on which the engine was switched. Rules that no real"
-        " program needs were deleted after it: docs/evidence/scope.md and accuracy.md have what is"
-        " refused since.",
+        f" {', '.join(NUMBERS)}. docs/evidence/accuracy.md has the calls of operators.",
     ]
     for torch_version, of_version in found.items():
         lines += ["", f"## torch {torch_version}", "", *_tables(of_version)]
@@ -159,14 +136,12 @@ def page(found: Mapping[str, Any]) -> str:
 
 
 def _tables(found: Mapping[str, Any]) -> Iterator[str]:
-    yield f"| work | stand-in | {' | '.join(KINDS)} |"
-    yield f"|{'---|' * (2 + len(KINDS))}"
-    total = {stand_in: Counter[str]() for stand_in in STAND_INS}
-    for source, stand_in, counts in told(found):
-        total[stand_in].update(counts)
-        yield f"| {source} | {stand_in} | {' | '.join(str(counts[k]) for k in KINDS)} |"
-    for stand_in, counts in total.items():
-        yield f"| **all** | {stand_in} | {' | '.join(str(counts[k]) for k in KINDS)} |"
+    yield f"| programs | {' | '.join(KINDS)} |"
+    yield f"|{'---|' * (1 + len(KINDS))}"
+    total = Counter[str]()
+    for source, counts in (*told(found), ("**all**", total)):
+        yield f"| {source} | {' | '.join(str(counts[kind]) for kind in KINDS)} |"
+        total.update(counts)
     yield ""
     for source, orders in found.get("orders", {}).items():
         said = [
@@ -185,46 +160,19 @@ def _tables(found: Mapping[str, Any]) -> Iterator[str]:
         made = found["random"]
         yield f"- random calls: {made['calls']}; ended a process: {len(made['crashes'])}"
         yield from (f"  - {crash}" for crash in made["crashes"])
-    yield from _section(
-        "Rows that are wrong, raise or crash",
-        _listed(found, ("wrong", "raised", "crashed")),
-    )
-    yield from _section("Rows that it refuses and the engine before answered", _refused_anew(found))
+    yield from ("", "### Rows that are wrong, raise or crash", "")
+    yield from [*_listed(found)] or ["None."]
 
 
-def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
-    yield from ("", f"### {title}", "")
-    yield from [*lines] or ["None."]
-
-
-def _listed(found: Mapping[str, Any], wanted: tuple[str, ...]) -> Iterator[str]:
-    for set_name, by_stand_in in found.get("calls", {}).items():
-        for name, row in by_stand_in["simulated"]["others"].items():
-            if of_call(row) in wanted:
-                yield f"- {set_name} `{name}`: {row[0]}: {row[1]}"
+def _listed(found: Mapping[str, Any]) -> Iterator[str]:
     for source, programs in found.get("programs", {}).items():
         for name, rows in programs.items():
-            if "simulated" in rows and _kind_of(rows, "simulated") in wanted:
+            if _kind(rows.get("simulated"), rows["null"]) in ("wrong", "raised", "crashed"):
                 yield f"- {source} `{name}`: {rows['simulated']}, null {rows['null']}"
     for source, orders in found.get("orders", {}).items():
         for order, of_order in orders.items():
             for name, row in of_order["others"].items():
                 yield f"- {source} `{name}`, {order}: {row[0]}, given {row[1]}"
-
-
-def _refused_anew(found: Mapping[str, Any]) -> Iterator[str]:
-    for set_name, by_stand_in in found.get("calls", {}).items():
-        today = by_stand_in.get("before")
-        for name, row in by_stand_in["simulated"]["others"].items():
-            if today and of_call(row) == "refused" and name not in today["others"]:
-                yield f"- {set_name} `{name}`: {row[1]}"
-    for source, programs in found.get("programs", {}).items():
-        for name, rows in programs.items():
-            if not {*STAND_INS} <= {*rows}:
-                continue
-            kinds = [_kind_of(rows, stand_in) for stand_in in STAND_INS]
-            if kinds[1] == "refused" and kinds[0] in ("equal", "answered"):
-                yield f"- {source} `{name}`: {rows['simulated']}"
 
 
 def run(python: str, script: str, *arguments: str, null: bool = False) -> Any:
@@ -268,21 +216,12 @@ def main() -> None:
 
     found = json.loads(FILE.read_text("utf-8"))
     part = found.setdefault(torch.__version__.partition("+")[0], {})
-    if "calls" in given.only:
-        calls = part.setdefault("calls", {})
-        for each, of_set in run(sys.executable, "op_db.py", "simulated").items():
-            calls.setdefault(each, {})["simulated"] = calls_told(of_set)
     if "programs" in given.only:
         rows = of_programs(given.null, given.sources)
         release = ".".join(torch.__version__.split(".")[:2])
         for source, of in rows.items():
-            of["null"] = truths(source, of["null"], release)
-            programs = part.setdefault("programs", {})
-            earlier = programs.get(source, {})
-            of["before"] = {
-                name: rows["before"] for name, rows in earlier.items() if "before" in rows
-            }
-            programs[source] = programs_told(of)
+            null = truths(source, of["null"], release)
+            part.setdefault("programs", {})[source] = programs_told(null, of["simulated"])
     if "orders" in given.only:
         made = {
             order: run(

@@ -11,7 +11,6 @@ import torch
 from pytest_attnmem.backends.registry import open_backend
 
 ON = "A100-80GB"
-BACKENDS = ("simulated",)
 
 
 class StandIn:
@@ -27,15 +26,6 @@ class StandIn:
         if primed:
             self.backend.prime()
 
-    def peaks(self) -> list[int]:
-        """Returns the peaks of the window so far: requested and allocated."""
-        interval = self.backend.simulation.device.interval(None)
-        return [interval.requested.peak, interval.allocated.peak]
-
-    def offset(self) -> int:
-        """Returns the numbers that the device's generator has drawn."""
-        return int(self.backend.simulation.offset)
-
     def run(self, work: Callable[[], Any]) -> tuple[list[int], str]:
         """Returns the peaks, retained bytes and drawn numbers of a program, and what ails them."""
         gauge = self.backend.gauge()
@@ -46,7 +36,7 @@ class StandIn:
                 gc.collect()
             finally:
                 seen = gauge.stop()
-            offset = self.offset()
+            offset = int(self.backend.simulation.offset)
             del kept
         numbers = [
             *(seen.requested.peak, seen.allocated.peak, seen.reserved.peak, seen.requested.final),
