@@ -1,7 +1,7 @@
 """measure, region, check and compare: on the real CPU, and on a scripted backend."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from kept_rows import KeptRows
+from scripted_backend import ScriptedBackend
 
 import pytest_attnmem
 from pytest_attnmem.api.attnmem import AttnMem
@@ -25,7 +26,7 @@ from pytest_attnmem.errors import (
     SizeError,
 )
 from pytest_attnmem.measurement.measurement import Measurement
-from pytest_attnmem.measurement.protocol import Delta, Interval, Recorder
+from pytest_attnmem.measurement.protocol import Delta, Interval
 from pytest_attnmem.symbols.attention_shape import Source
 
 MIB = 1024**2
@@ -37,35 +38,12 @@ UNTRACED = "  held tensors are unknown: a region runs again only with its test"
 PARTS = "  attnmem explain parts"
 
 
-class Scripted:
-    """A backend that saw what it is told to have seen, once for each stretch."""
-
-    name, device, kinds = "scripted", "scripted:0", ("sm90", "cuda")
-    symbols: Mapping[str, int] = {"threads": 2}
+class Scripted(ScriptedBackend):
+    """On a device of two names, with a fact that formulas may read."""
 
     def __init__(self, *stretches: Interval) -> None:
-        self._stretches = list(stretches)
-
-    def prime(self) -> int:
-        return 0
-
-    def forget(self) -> None:
-        pass
-
-    def empty_cache(self) -> None:
-        pass
-
-    def gauge(self) -> Recorder:
-        return self
-
-    def tracer(self) -> Recorder:
-        return self
-
-    def start(self) -> None:
-        pass
-
-    def stop(self) -> Interval:
-        return self._stretches.pop(0)
+        super().__init__(*stretches)
+        self.kinds, self.symbols = ("sm90", "cuda"), {"threads": 2}
 
     def out_of_memory(self, error: BaseException) -> str | None:
         return "tried to allocate 9 B" if isinstance(error, MemoryError) else None

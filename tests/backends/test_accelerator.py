@@ -1,5 +1,3 @@
-import weakref
-
 import pytest
 import torch
 
@@ -7,60 +5,17 @@ from pytest_attnmem.backends.accelerator import Accelerator, open_backend
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.measurement.protocol import Delta
 
-
-class Block:
-    """Memory of a scripted device."""
+from .scripted_counters import ScriptedCounters
 
 
-class ScriptedAccelerator:
+class ScriptedAccelerator(ScriptedCounters):
     """``torch.accelerator`` as far as the backend uses it."""
 
-    def __init__(self, *, available=True, requested=True, kind="xpu"):
-        self.available, self.requested, self.kind = available, requested, kind
-        self.level = self.peak = 0
-
-    def allocate(self, nbytes):
-        self.level += nbytes
-        self.peak = max(self.peak, self.level)
-
-    def hold(self, device, nbytes):
-        block = Block()
-        self.allocate(nbytes)
-        weakref.finalize(block, self.allocate, -nbytes)
-        return block
-
-    def is_available(self):
-        return self.available
-
     def current_accelerator(self):
-        return torch.device(self.kind)
+        return torch.device("xpu")
 
     def current_device_index(self):
         return 0
-
-    def device_count(self):
-        return 2
-
-    def memory_stats(self, index):
-        stats = {
-            "allocated_bytes.all.current": self.level,
-            "allocated_bytes.all.peak": self.peak,
-            "reserved_bytes.all.current": self.level,
-            "reserved_bytes.all.peak": self.peak,
-        }
-        if self.requested:
-            stats["requested_bytes.all.current"] = self.level
-            stats["requested_bytes.all.peak"] = self.peak
-        return stats
-
-    def reset_peak_memory_stats(self, index):
-        self.peak = self.level
-
-    def synchronize(self, index):
-        pass
-
-    def empty_cache(self):
-        pass
 
 
 def test_it_measures_above_the_start():

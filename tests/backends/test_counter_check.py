@@ -6,11 +6,9 @@ import pytest
 
 from pytest_attnmem.backends.counter_backend import fault_of_counters
 
+from .scripted_counters import Block
+
 BOTH = ("requested", "allocated")
-
-
-class Block:
-    """Memory of a scripted allocator."""
 
 
 class Scripted:

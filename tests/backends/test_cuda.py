@@ -1,7 +1,5 @@
 """The CUDA backend's protocol against a scripted ``torch.cuda``; on a device, see tests/gpu."""
 
-import weakref
-
 import pytest
 import torch
 
@@ -9,37 +7,17 @@ from pytest_attnmem.backends.cuda import Cuda, open_backend
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.measurement.protocol import Delta
 
-
-class Block:
-    """Memory of a scripted device."""
+from .scripted_counters import ScriptedCounters
 
 
-class ScriptedCuda:
+class ScriptedCuda(ScriptedCounters):
     """``torch.cuda`` as far as the backend uses it, with a log of its calls."""
 
-    def __init__(self, *, available=True, count=2, capability=(9, 0), allocator="native"):
+    def __init__(self, *, available=True, capability=(9, 0), allocator="native"):
+        super().__init__(available=available)
         self.calls = []
-        self.available, self.count = available, count
         self.capability, self.allocator = capability, allocator
         self.initialized = False
-        self.level = self.peak = self.made = 0
-
-    def allocate(self, nbytes):
-        self.made += nbytes > 0
-        self.level += nbytes
-        self.peak = max(self.peak, self.level)
-
-    def hold(self, device, nbytes):
-        block = Block()
-        self.allocate(nbytes)
-        weakref.finalize(block, self.allocate, -nbytes)
-        return block
-
-    def is_available(self):
-        return self.available
-
-    def device_count(self):
-        return self.count
 
     def current_device(self):
         return 1
@@ -54,27 +32,18 @@ class ScriptedCuda:
         self.calls.append("init")
         self.initialized = True
 
-    def memory_allocated(self, index):
-        return self.level
-
     def memory_stats(self, index):
         self.calls.append(f"memory_stats({index})")
         if not self.initialized:
             return {}
-        requested = self.allocator == "native"
-        return {
-            "allocation.all.allocated": self.made,
-            "requested_bytes.all.current": self.level * requested,
-            "requested_bytes.all.peak": self.peak * requested,
-            "allocated_bytes.all.current": self.level,
-            "allocated_bytes.all.peak": self.peak,
-            "reserved_bytes.all.current": self.level,
-            "reserved_bytes.all.peak": self.peak,
-        }
+        stats = super().memory_stats(index)
+        if self.allocator != "native":
+            stats.update(dict.fromkeys([name for name in stats if "requested" in name], 0))
+        return {"allocation.all.allocated": self.made, **stats}
 
     def reset_peak_memory_stats(self, index):
         self.calls.append(f"reset_peak_memory_stats({index})")
-        self.peak = self.level
+        super().reset_peak_memory_stats(index)
 
     def synchronize(self, index):
         self.calls.append(f"synchronize({index})")
@@ -261,5 +230,6 @@ def test_out_of_memory_in_other_words(error, text):
 
 def test_torch_cuda_has_all_that_the_stand_in_has():
     own = {"allocate", "hold"}
-    names = {name for name in vars(ScriptedCuda) if not name.startswith("_")} - own
+    methods = vars(ScriptedCounters) | vars(ScriptedCuda)
+    names = {name for name in methods if not name.startswith("_")} - own
     assert all(hasattr(torch.cuda, name) for name in names)

@@ -6,50 +6,12 @@ import weakref
 
 import pytest
 import torch
+from scripted_backend import ScriptedBackend as Scripted
 
 from pytest_attnmem.backends.cpu import Cpu
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.protocol import Delta, Interval
 from pytest_attnmem.measurement.window_stack import nothing_left_open, pause, window
-
-
-class Scripted:
-    """A backend whose recorder returns scripted intervals, and logs its calls."""
-
-    kinds = ("scripted",)
-
-    def __init__(self, *intervals, name="scripted", device="scripted:0"):
-        self.symbols = {}
-        self.name, self.device = name, device
-        self.intervals = list(intervals)
-        self.calls = []
-
-    def prime(self):
-        return 0
-
-    def forget(self):
-        self.calls.append("forget")
-
-    def empty_cache(self):
-        self.calls.append("empty")
-
-    def gauge(self):
-        self.calls.append("gauge")
-        return self
-
-    def tracer(self):
-        self.calls.append("tracer")
-        return self
-
-    def start(self):
-        self.calls.append("start")
-
-    def stop(self):
-        self.calls.append("stop")
-        return self.intervals.pop(0)
-
-    def out_of_memory(self, error):
-        return str(error) if isinstance(error, MemoryError) else None
 
 
 def interval(peak, final, *, allocations=1, **others):
