@@ -1,11 +1,22 @@
 """Suites that run in this process, with the plugin as it is installed."""
 
+import importlib
 import json
 import re
+import sys
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+
+from pytest_attnmem.profiles import PROFILES
+
+#: The end of a message about an unknown device.
+KNOWN_DEVICES = (
+    f"expected one of {', '.join(name for name in PROFILES if 'MIG' not in name)}, or a slice such"
+    " as A100-40GB MIG 1g.5gb"
+)
 
 #: Where one part of pytest's output ends and another begins.
 _TITLE = re.compile(r"_+ .* _+|=+ .* =+|attnmem: .*")
@@ -23,6 +34,20 @@ ASYNC = {
 #: By whether a suite runs tests again. The plugin starts a thread for each suite, which waits for
 #: workers for ever, and which each later window looks at.
 RERUNS = {True: (), False: ("-pno:rerunfailures",)}
+
+
+@contextmanager
+def scripts(folder, *names):
+    """Gives the scripts of a folder of tests by these names, which other folders have too."""
+    for name in names:
+        sys.modules.pop(name, None)
+    sys.path.insert(0, str(Path(__file__).parent / folder))
+    try:
+        yield [importlib.import_module(name) for name in names]
+    finally:
+        sys.path.pop(0)
+        for name in names:
+            sys.modules.pop(name, None)
 
 
 @dataclass

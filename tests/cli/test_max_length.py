@@ -1,12 +1,12 @@
 """``attnmem max-length``: the length that it finds fits, and the next does not."""
 
-import json
 from contextlib import nullcontext
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from suites import KNOWN_DEVICES
 
 from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
@@ -16,22 +16,11 @@ from pytest_attnmem.models.search import LIMIT, longest
 from pytest_attnmem.profiles import PROFILES
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
-#: The devices that a message lists.
-WHOLE = ", ".join(name for name in PROFILES if "MIG" not in name)
-KNOWN = f"expected one of {WHOLE}, or a slice such as A100-40GB MIG 1g.5gb"
-
 
 @pytest.fixture
-def ask(capsys):
+def ask(printed_json):
     """Returns the JSON that ``attnmem max-length … --json`` prints."""
-
-    def found(*arguments):
-        assert main(["max-length", *arguments, "--json"]) == 0
-        out, err = capsys.readouterr()
-        assert err == ""
-        return json.loads(out)
-
-    return found
+    return lambda *arguments: printed_json("max-length", *arguments, "--json")
 
 
 @given(st.integers(0, 3000), st.integers(-5, 4000), st.integers(1, 3500))
@@ -197,7 +186,7 @@ def test_what_is_tried_is_shown(monkeypatch):
         ),
         (
             ["linear", "--device", "H10"],
-            f"unknown device 'H10'; did you mean H100? {KNOWN}",
+            f"unknown device 'H10'; did you mean H100? {KNOWN_DEVICES}",
         ),
         (
             ["lineal"],

@@ -1,9 +1,8 @@
 """``attnmem predict``: what it says is what the model and the simulated device say."""
 
-import json
-
 import pytest
 import torch
+from suites import KNOWN_DEVICES
 
 from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
@@ -12,24 +11,13 @@ from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.profiles import PROFILES
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
-#: The devices that a message lists.
-WHOLE = ", ".join(name for name in PROFILES if "MIG" not in name)
-KNOWN = f"expected one of {WHOLE}, or a slice such as A100-40GB MIG 1g.5gb"
-
 SMALL = ("--B", "1", "--H", "2", "--N", "16", "--d", "8")
 
 
 @pytest.fixture
-def ask(capsys):
+def ask(printed_json):
     """Returns the JSON that ``attnmem predict … --json`` prints."""
-
-    def predicted(*arguments):
-        assert main(["predict", *arguments, "--json"]) == 0
-        out, err = capsys.readouterr()
-        assert err == ""
-        return json.loads(out)
-
-    return predicted
+    return lambda *arguments: printed_json("predict", *arguments, "--json")
 
 
 @pytest.fixture
@@ -228,7 +216,7 @@ _KERNELS = ", ".join(kernel.name for kernel in KERNELS)
         ),
         (
             ["linear", "--device", "H10"],
-            f"unknown device 'H10'; did you mean H100? {KNOWN}",
+            f"unknown device 'H10'; did you mean H100? {KNOWN_DEVICES}",
         ),
         (
             ["linear", "--Hkv", "1"],

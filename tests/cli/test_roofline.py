@@ -1,9 +1,9 @@
 """``attnmem roofline``: what limits a model's inference on a device."""
 
-import json
 import sys
 
 import pytest
+from suites import KNOWN_DEVICES
 
 from pytest_attnmem.cli import main
 from pytest_attnmem.profiles import PROFILES
@@ -13,11 +13,6 @@ DEEPSEEK = (
     *("--params", "671e9", "--layers", "61", "--d-model", "7168", "--heads", "128"),
     *("--head-dim", "128", "--mla", "512+64", "--seq-len", "4096"),
 )
-
-#: The devices that a message lists.
-WHOLE = ", ".join(name for name in PROFILES if "MIG" not in name)
-KNOWN = f"expected one of {WHOLE}, or a slice such as A100-40GB MIG 1g.5gb"
-
 
 PRINTED = """\
 memory: weights 13.0 GiB (14,000,000,000 B) and cache 1.0 GiB (1,073,741,824 B) need 14.0 GiB of \
@@ -49,12 +44,8 @@ prefill  QKV projections            6,597.1   5.0 GiB   1,228.8  compute        
 
 
 @pytest.fixture
-def ask(capsys):
-    def asked(*arguments: str) -> dict:
-        assert main(["roofline", *arguments, "--json"]) == 0
-        return json.loads(capsys.readouterr().out)
-
-    return asked
+def ask(printed_json):
+    return lambda *arguments: printed_json("roofline", *arguments, "--json")
 
 
 def test_the_issues_command(capsys):
@@ -230,7 +221,7 @@ def test_it_is_drawn_beside_what_is_printed(ask, tmp_path, suffix):
         ),
         (
             ("--device", "H10"),
-            f"unknown device 'H10'; did you mean H100? {KNOWN}",
+            f"unknown device 'H10'; did you mean H100? {KNOWN_DEVICES}",
         ),
         (
             ("--bandwidth", "2e12"),

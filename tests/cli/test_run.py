@@ -3,14 +3,11 @@
 import sys
 
 import pytest
+from suites import KNOWN_DEVICES
 
 from pytest_attnmem.cli import main, make_parser
 from pytest_attnmem.nulldevice import launch
 from pytest_attnmem.profiles import PROFILES
-
-#: The devices that a message lists.
-WHOLE = ", ".join(name for name in PROFILES if "MIG" not in name)
-KNOWN = f"expected one of {WHOLE}, or a slice such as A100-40GB MIG 1g.5gb"
 
 
 @pytest.fixture
@@ -79,7 +76,7 @@ def test_the_file_for_the_peaks_is_where_the_command_was_given(reexecuted, tmp_p
         (["--", "./binary"], "'./binary' is not a Python program; give script.py or -m module"),
         (
             ["--device", "GTX 9", "--", "script.py"],
-            f"unknown device 'GTX 9'; {KNOWN}",
+            f"unknown device 'GTX 9'; {KNOWN_DEVICES}",
         ),
     ],
 )

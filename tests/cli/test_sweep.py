@@ -13,16 +13,9 @@ SMALL = ("--d", "16", "--n", "64,128", "--backward", "--simulate", "--device", "
 
 
 @pytest.fixture
-def swept(capsys):
+def swept(printed_json):
     """Returns the JSON that ``attnmem sweep … --json -`` prints."""
-
-    def found(*arguments, code=0):
-        assert main(["sweep", *arguments, "--json", "-"]) == code
-        out, err = capsys.readouterr()
-        assert err == ""
-        return json.loads(out)
-
-    return found
+    return lambda *arguments, code=0: printed_json("sweep", *arguments, "--json", "-", code=code)
 
 
 def test_the_table_and_the_files(capsys, tmp_path):

@@ -1,26 +1,17 @@
 """The page of PyTorch's own tests, and the classes of their failures."""
 
 import sys
-from pathlib import Path
 
 import pytest
+import suites
 
-SUITES = Path(__file__).parent.parent / "suites"
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="tomllib is of Python 3.11")
 
 
 @pytest.fixture
-def scripts(monkeypatch):
-    names = ("run", "pytorch", "pytorch_page")  # other scripts of tests have these names too
-    for name in names:
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.syspath_prepend(SUITES)
-    import pytorch
-    import pytorch_page
-
-    yield pytorch, pytorch_page
-    for name in names:
-        sys.modules.pop(name)
+def scripts():
+    with suites.scripts("suites", "run", "pytorch", "pytorch_page") as (_, *found):
+        yield found
 
 
 def test_the_page_shows_the_recorded_results(scripts):

@@ -2,25 +2,17 @@
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
+import suites
 
-SUITES = Path(__file__).parent.parent / "suites"
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="tomllib is of Python 3.11")
 
 
 @pytest.fixture
-def scripts(monkeypatch):
-    for name in ("run", "page"):  # other scripts of tests have these names too
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    monkeypatch.syspath_prepend(SUITES)
-    import page
-    import run
-
-    yield run, page
-    for name in ("run", "page"):
-        sys.modules.pop(name)
+def scripts():
+    with suites.scripts("suites", "run", "page") as found:
+        yield found
 
 
 def test_the_page_shows_the_recorded_results(scripts):

@@ -2,27 +2,17 @@
 
 import sys
 from decimal import Decimal
-from pathlib import Path
 
 import pytest
+import suites
 
-PUBLISHED = Path(__file__).parent.parent / "published"
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="tomllib is of Python 3.11")
 
 
 @pytest.fixture(scope="module")
 def scripts():
-    names = ("page", "tables")  # other scripts of tests have such names too
-    for name in names:
-        sys.modules.pop(name, None)
-    sys.path.insert(0, str(PUBLISHED))
-    import page
-    import tables
-
-    yield page, tables
-    sys.path.remove(str(PUBLISHED))
-    for name in names:
-        sys.modules.pop(name)
+    with suites.scripts("published", "page", "tables") as found:
+        yield found
 
 
 def every(tables):

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from pytest_attnmem.backends.primed_backend import PrimedBackend, open_primed
 from pytest_attnmem.backends.registry import open_backend
@@ -144,6 +146,25 @@ def as_modelled(kernel: Kernel, peak: Peak, cpu: BackendProtocol) -> Callable[..
         assert peak(call, trace=True) == model.peak(shape)
 
     return check
+
+
+class Products(TorchDispatchMode):
+    """Counts matrix products."""
+
+    count = 0
+
+    def __torch_dispatch__(
+        self, func: object, types: object, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Runs an operator."""
+        self.count += func is torch.ops.aten.baddbmm_.default
+        return func(*args, **(kwargs or {}))  # type: ignore[operator]
+
+
+@pytest.fixture
+def products() -> type[Products]:
+    """Counts the matrix products inside ``with products() as counted``."""
+    return Products
 
 
 @pytest.fixture

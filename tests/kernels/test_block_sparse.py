@@ -6,7 +6,6 @@ import re
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.kernels.block_sparse import attention, local, random, strided
@@ -125,24 +124,14 @@ def test_a_block_more_is_its_weights_more(training, inputs, peak):
     assert [at(n + 1) - at(n) for n in range(1, 8)] == [8 * 2 * 8 * 8 * 4] * 7
 
 
-class Products(TorchDispatchMode):
-    """Counts matrix products."""
-
-    count = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.count += func is torch.ops.aten.baddbmm_.default
-        return func(*args, **(kwargs or {}))
-
-
 @OVER_PATTERNS
-def test_only_active_blocks_are_computed(pattern, causal, inputs):
+def test_only_active_blocks_are_computed(pattern, causal, inputs, products):
     tensors = inputs((1, 1, 48, 40, 4, 4), requires_grad=True)
     mask = pattern(6, 5)
     active = (mask.causal() if causal else mask).active
-    with Products() as forward:
+    with products() as forward:
         out = attention(*tensors, block_mask=mask, block=8, causal=causal)
-    with Products() as backward:
+    with products() as backward:
         out.sum().backward()
     assert (forward.count, backward.count) == (2 * active, 4 * active)
 

@@ -6,7 +6,6 @@ import re
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.kernels.flash import MODEL, attention
@@ -177,16 +176,6 @@ def test_half_inputs_are_rounded_once(dtype, causal, inputs):
     assert ((out.double() - exact).abs() <= rounding * exact.abs() + 1e-5).all()
 
 
-class Products(TorchDispatchMode):
-    """Counts matrix products."""
-
-    count = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.count += func is torch.ops.aten.baddbmm_.default
-        return func(*args, **(kwargs or {}))
-
-
 @pytest.mark.parametrize(
     ("N", "M", "block_q", "block_k", "tiles"),
     [
@@ -199,10 +188,10 @@ class Products(TorchDispatchMode):
         (100, 16, 50, 8, 2 + 2),
     ],
 )
-def test_causal_skips_what_is_above_the_diagonal(N, M, block_q, block_k, tiles, inputs):
+def test_causal_skips_what_is_above_the_diagonal(N, M, block_q, block_k, tiles, inputs, products):
     tensors = inputs((1, 1, N, M, 4, 4), requires_grad=True)
-    with Products() as forward:
+    with products() as forward:
         out = attention(*tensors, causal=True, block_q=block_q, block_k=block_k)
-    with Products() as backward:
+    with products() as backward:
         out.sum().backward()
     assert (forward.count, backward.count) == (2 * tiles, 5 * tiles)

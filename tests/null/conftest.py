@@ -123,6 +123,42 @@ def noted(under):
     return lambda script, *device, **more: under(NOTED + script, *device, **more)
 
 
+class Ran:
+    """The result of a session in a process of its own."""
+
+    def __init__(self, done, rows):
+        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
+        self.data = json.loads(rows.read_text("utf-8")) if rows.exists() else None
+
+    def outcomes(self):
+        return {
+            row["nodeid"].partition("::")[2]: row["reason"] or row["outcome"]
+            for row in self.data["results"]
+        }
+
+
+@pytest.fixture
+def session(tmp_path):
+    """Returns a function that runs a file of tests in an environment without the null device."""
+
+    def run(tests, *arguments, ini="", **variables):
+        tmp_path.joinpath("test_it.py").write_text(tests, "utf-8")
+        tmp_path.joinpath("pytest.ini").write_text(f"[pytest]\n{ini}", "utf-8")
+        command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA")
+        done = subprocess.run(
+            [*command, "--attnmem-json=rows.json", *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "COLUMNS": "160", **variables},
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        return Ran(done, tmp_path / "rows.json")
+
+    return run
+
+
 def variables():
     """Returns the environment variables of a process that finds the package and the tests."""
     paths = os.pathsep.join([str(PACKAGE), str(HERE), os.environ.get("PYTHONPATH", "")])

@@ -6,19 +6,16 @@ that needs what cuDNN plans on a GPU alone, such as batch normalisation, is left
 so is one that the device refuses: it has no such kernel, or too little memory.
 """
 
-import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
+import on_null
 import workloads
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import recordings
 
-from pytest_attnmem.nulldevice.launch import environment
 from pytest_attnmem.profiles import find_profile
 
 DEVICES = ("A100-80GB", "A10G", "H100", "T4", "B200")
@@ -63,14 +60,7 @@ def about(profile):
 
 def record(profile, workload):
     """Returns requested, allocated and reserved bytes; None if unknown here, or refused."""
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, workload],
-        env={**os.environ, **environment(profile), "PYTHONPATH": str(Path(__file__).parent)},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    peaks, unknown = json.loads(done.stdout.splitlines()[-1])
+    ((peaks, unknown),) = on_null.said(profile, SCRIPT, workload)
     if peaks is None or any(name.startswith("cudnn") for name in unknown):
         return None
     return dict(zip(("requested", "allocated", "reserved"), peaks, strict=True))

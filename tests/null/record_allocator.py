@@ -6,20 +6,16 @@ below. The events, each with its change of the statistics, go to
 """
 
 import json
-import os
-import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+
+import on_null
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import recordings
 
-from pytest_attnmem.nulldevice.launch import environment
-from pytest_attnmem.profiles import find_profile
-
-HERE = Path(__file__).parent
 DATA = recordings.folder() / "allocator.json"
 CAPACITY = 600 << 20
 SETTINGS = (
@@ -55,22 +51,9 @@ def main():
 
 def recorded(settings, seed):
     """Returns the events of a run; even seeds free many tensors at once, odd seeds fragment."""
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, json.dumps([seed, 200, seed % 2 == 0])],
-        env={
-            **os.environ,
-            **environment(find_profile("A100-80GB")),
-            "ATTNMEM_NULL_MEMORY": str(CAPACITY),
-            "PYTORCH_CUDA_ALLOC_CONF": settings,
-            "PYTHONPATH": os.pathsep.join((str(HERE), str(HERE.parents[1]))),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        sys.exit(done.stderr)
-    return json.loads(done.stdout.splitlines()[-1])
+    run = json.dumps([seed, 200, seed % 2 == 0])
+    variables = {"ATTNMEM_NULL_MEMORY": str(CAPACITY), "PYTORCH_CUDA_ALLOC_CONF": settings}
+    return on_null.said("A100-80GB", SCRIPT, run, **variables)[-1]
 
 
 if __name__ == "__main__":

@@ -11,22 +11,20 @@ An event is ``+bytes`` for a requested allocation, and ``-n`` for the free of th
 """
 
 import json
-import os
-import subprocess
 import sys
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
+import on_null
+
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import recordings
 
-from pytest_attnmem.nulldevice.launch import environment
 from pytest_attnmem.profiles import PROFILES, find_profile
 
-TESTS = Path(__file__).parents[1]
-CASES = TESTS / "backends" / "simulated" / "attention"
+CASES = on_null.TESTS / "backends" / "simulated" / "attention"
 DATA = recordings.folder()
 #: A device of each compute capability; the last capability has no profile of its own.
 DECIDING = {
@@ -58,15 +56,7 @@ def main():
 
 def on(device, what):
     """Returns the answer of ``attention_on_device`` on that device."""
-    paths = os.pathsep.join(map(str, (TESTS, Path(__file__).parent, CASES, TESTS.parent)))
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", SCRIPT, what],
-        env={**os.environ, **environment(device), "PYTHONPATH": paths},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout.splitlines()[-1])
+    return on_null.said(device, SCRIPT, what, folders=[CASES])[-1]
 
 
 def capability(device):

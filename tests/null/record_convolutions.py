@@ -8,16 +8,14 @@ of ``convolution/models.py`` in bytes, requested, allocated and reserved, are in
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
+
+import on_null
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import record_operators
-
-from pytest_attnmem.nulldevice.launch import environment
-from pytest_attnmem.profiles import find_profile
 
 NAME = "operators-convolutions"
 #: Devices on which cuDNN computes in bfloat16.
@@ -35,15 +33,9 @@ def main():
 
 
 def recorded_on(device, function):
-    tests, scratch = record_operators.TESTS, record_operators.SCRATCH
-    paths = os.pathsep.join(map(str, (tests.parent, scratch, MODELS, Path(__file__).parent)))
-    found = {
-        **{**os.environ, **environment(find_profile(device))},
-        **{"PYTHONPATH": paths, "DEVICE": device},
-    }
     code = f"import record_convolutions; record_convolutions.{function}()"
-    done = subprocess.run([sys.executable, "-c", code], env=found, stdout=-1, text=True, check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    folders = (record_operators.SCRATCH, MODELS)
+    return on_null.said(device, code, folders=folders, DEVICE=device)
 
 
 def record_models():

@@ -6,34 +6,23 @@ the requested bytes at the peak of each program; null stands for a program that 
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
+
+import on_null
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import recordings
 from device_programs import DEVICES, PROGRAMS
 
-from pytest_attnmem.nulldevice.launch import environment
-from pytest_attnmem.profiles import find_profile
-
-TESTS = Path(__file__).parents[1]
+CODE = "import record_devices; record_devices.record()"
 
 
 def main():
-    peaks = {device: recorded(device) for device in DEVICES}
+    peaks = {device: on_null.said(device, CODE)[-1] for device in DEVICES}
     what = "requested bytes at the peak of each program"
     recordings.save("devices", what, "peaks", peaks, programs=list(PROGRAMS))
-
-
-def recorded(device):
-    paths = os.pathsep.join([str(TESTS), str(TESTS.parent), str(Path(__file__).parent)])
-    env = {**os.environ, **environment(find_profile(device)), "PYTHONPATH": paths}
-    code = "import record_devices; record_devices.record()"
-    run = [sys.executable, "-W", "ignore", "-c", code]
-    done = subprocess.run(run, env=env, stdout=-1, text=True, check=True)
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 def record():

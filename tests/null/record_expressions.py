@@ -7,37 +7,26 @@ for a call that the null device cannot run, because nobody can know a value that
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
+
+import on_null
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import recordings
 from record_opinfo import above, stats, warm
 
-from pytest_attnmem.nulldevice.launch import environment
-from pytest_attnmem.profiles import find_profile
-
-TESTS = Path(__file__).parents[1]
+CODE = "import record_expressions; record_expressions.record()"
 DEVICES = ("A100-80GB", "H100", "T4", "A10G", "B200")
 
 
 def main():
-    rows = {device: recorded_on(device) for device in DEVICES}
+    rows = {device: on_null.said(device, CODE) for device in DEVICES}
     peaks = zip(*rows.values(), strict=True)
     what = "peaks in bytes of calls of operators on null devices"
     file = recordings.save("expressions", what, "peaks", peaks, devices=DEVICES)
     print(file, *map(len, rows.values()))
-
-
-def recorded_on(device):
-    paths = [str(TESTS), str(TESTS.parent), str(Path(__file__).parent)]
-    env = {**os.environ, **environment(find_profile(device)), "PYTHONPATH": os.pathsep.join(paths)}
-    code = "import record_expressions; record_expressions.record()"
-    run = [sys.executable, "-W", "ignore", "-c", code]
-    done = subprocess.run(run, env=env, stdout=-1, text=True, check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def record():

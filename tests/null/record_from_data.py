@@ -13,8 +13,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from record_operators import SCRATCH, TESTS, calls, devices, not_run, traced, warm, write
+from record_operators import SCRATCH, devices, record, write
 
+HERE = Path(__file__).parent
 NAME = "operators-from-data"
 
 
@@ -23,7 +24,7 @@ def main():
 
 
 def recorded_on(device):
-    paths = os.pathsep.join([str(TESTS.parent), str(SCRATCH), str(Path(__file__).parent)])
+    paths = os.pathsep.join([str(HERE.parents[1]), str(SCRATCH), str(HERE)])
     run = [sys.executable, "-m", "pytest_attnmem.cli", "run", "--device", device, "--"]
     done = subprocess.run(
         [*run, __file__, "--record", device],
@@ -35,18 +36,5 @@ def recorded_on(device):
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def record(device):
-    """Prints a line for each call, on the device of the run."""
-    warm()
-    for row, is_recorded in calls(NAME, device):
-        if not is_recorded:
-            print(json.dumps(row), flush=True)
-            continue
-        try:
-            print(json.dumps({**row, "trace": traced(row)}), flush=True)
-        except (RuntimeError, NotImplementedError) as error:
-            not_run(row, error)
-
-
 if __name__ == "__main__":
-    record(sys.argv[-1]) if "--record" in sys.argv else main()
+    record(NAME, sys.argv[-1]) if "--record" in sys.argv else main()

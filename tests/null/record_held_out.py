@@ -5,27 +5,21 @@ Like ``record.py``, on the null device with one process for each workload; the p
 device is left out.
 """
 
-import json
-import os
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import on_null
 import workloads_held_out
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import recordings
 
-from pytest_attnmem.nulldevice.launch import environment
-from pytest_attnmem.profiles import find_profile
-
 DEVICES = ("A100-80GB", "A10G", "H100", "T4", "B200")
 KINDS = ("requested", "allocated", "reserved")
 SCRIPT = """
-import json, os, sys, warnings
-warnings.simplefilter("ignore")
+import json, os, sys
 import torch
 from pytest_attnmem.backends.null import program
 from pytest_attnmem.nulldevice import counts
@@ -58,18 +52,7 @@ def main():
 def recorded(case):
     """Returns requested, allocated and reserved bytes, or None if they are unknown here."""
     device, workload = case
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, workload],
-        env={
-            **os.environ,
-            **environment(find_profile(device)),
-            "PYTHONPATH": str(Path(__file__).parent),
-        },
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    peaks, unknown, refused = json.loads(done.stdout.splitlines()[-1])
+    ((peaks, unknown, refused),) = on_null.said(device, SCRIPT, workload)
     print(device, workload, *peaks, unknown, refused)
     if unknown or refused:
         return None

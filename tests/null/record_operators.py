@@ -9,20 +9,18 @@ after the tables in ``pytest_attnmem/backends/simulated/scratch`` were finished.
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
+
+import on_null
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import recordings
 
 from pytest_attnmem.backends.certification.null_calls import of_history
-from pytest_attnmem.nulldevice.launch import environment
-from pytest_attnmem.profiles import find_profile
 
-TESTS = Path(__file__).parents[1]
-SCRATCH = TESTS / "backends" / "simulated" / "scratch"
+SCRATCH = on_null.TESTS / "backends" / "simulated" / "scratch"
 NAMES = (
     *("operators", "operators-layers", "operators-norms", "operators-layouts"),
     *("operators-others", "operators-grouped", "operators-held-out"),
@@ -58,11 +56,8 @@ def write(name, of, traces):
 
 
 def recorded_on(device, name):
-    paths = os.pathsep.join([str(TESTS.parent), str(SCRATCH), str(Path(__file__).parent)])
-    env = {**os.environ, **environment(find_profile(device)), "PYTHONPATH": paths}
     code = f"import record_operators; record_operators.record({name!r}, {device!r})"
-    done = subprocess.run([sys.executable, "-c", code], env=env, stdout=-1, text=True, check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return on_null.said(device, code, folders=[SCRATCH])
 
 
 def merged(on, *every):

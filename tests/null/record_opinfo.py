@@ -16,20 +16,18 @@ Arguments name the files to record: ``usual``, ``writes``, ``ways``.
 
 import json
 import os
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+
+import on_null
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import recordings
 
 from pytest_attnmem.errors import UnknownValue
-from pytest_attnmem.nulldevice.launch import environment
-from pytest_attnmem.profiles import find_profile
 
-TESTS = Path(__file__).parents[1]
 DEVICE = "A100-80GB"
 PARTS = 8
 ALGORITHMS = ("usual", "writes", "ways")
@@ -75,21 +73,8 @@ def write(file, what, found):
 
 def part_of(algorithms, part, without):
     """Returns the rows of a part, and the sample in which the process ended, or None."""
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", CODE, algorithms, str(part), *without],
-        env={
-            **os.environ,
-            **environment(find_profile(DEVICE)),
-            "PYTHONPATH": os.pathsep.join(
-                [str(TESTS), str(TESTS.parent), str(Path(__file__).parent), *sys.path[1:]]
-            ),
-        },
-        stdout=subprocess.PIPE,
-        text=True,
-    )
     made, last = {}, None
-    for line in done.stdout.splitlines():
-        said = json.loads(line)
+    for said in on_null.said(DEVICE, CODE, algorithms, part, *without, check=False):
         if isinstance(said, str):
             last = said or None
         else:

@@ -7,20 +7,17 @@ Names of modules as arguments record these alone.
 """
 
 import json
-import os
-import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
+
+import on_null
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import recordings
 
-from pytest_attnmem.nulldevice.launch import environment
-from pytest_attnmem.profiles import find_profile
-
-TESTS = Path(__file__).parents[1]
+PROGRAMS = on_null.TESTS / "backends" / "simulated"
 DEVICES = {
     "programs": ("A100-80GB", "H100", "T4", "B200"),
     "random_programs": ("A100-80GB", "H100"),
@@ -35,8 +32,7 @@ DEVICES = {
     "deterministic_programs": ("A100-80GB", "H100"),
 }
 SCRIPT = """
-import gc, importlib, json, os, sys, time, warnings
-warnings.simplefilter("ignore")
+import gc, importlib, json, os, sys, time
 import torch
 PROGRAMS = importlib.import_module(sys.argv[1]).PROGRAMS
 from pytest_attnmem.backends.null.settled_backward import settle_each_pass
@@ -74,7 +70,7 @@ os._exit(0)
 
 def main():
     for module in sys.argv[1:] or DEVICES:
-        write(module, {device: on(find_profile(device), module) for device in DEVICES[module]})
+        write(module, {device: on(device, module) for device in DEVICES[module]})
 
 
 def write(module, devices):
@@ -94,16 +90,8 @@ def write(module, devices):
     print(module, {device: len(found) for device, found in devices.items()})
 
 
-def on(profile, module):
-    paths = os.pathsep.join([str(TESTS / "backends" / "simulated"), str(TESTS.parent)])
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, module],
-        env={**os.environ, **environment(profile), "PYTHONPATH": paths},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout.splitlines()[-1])
+def on(device, module):
+    return on_null.said(device, SCRIPT, module, folders=[PROGRAMS])[-1]
 
 
 if __name__ == "__main__":

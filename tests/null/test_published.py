@@ -4,23 +4,15 @@ import sys
 from pathlib import Path
 
 import pytest
+import suites
 
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="tomllib is of Python 3.11")
 
 
 @pytest.fixture(scope="module")
 def scripts():
-    names = ("run", "tables")  # other scripts of tests have such names too
-    for name in names:
-        sys.modules.pop(name, None)
-    sys.path.insert(0, str(Path(__file__).parents[1] / "published"))
-    import run
-    import tables
-
-    yield run, tables
-    sys.path.pop(0)
-    for name in names:
-        sys.modules.pop(name)
+    with suites.scripts("published", "run", "tables") as found:
+        yield found
 
 
 def test_the_fast_ones_are_equal(scripts):

@@ -21,6 +21,7 @@ TRAINER, ASSETS = (BENCHMARKS / f"ranks_{name}.py" for name in ("trainer_program
 #: The switch of workspaces, which the plugin sets for the tests themselves.
 KEPT = "TORCH_CUBLAS_WORKSPACE_CACHE"
 PACKAGE = Path(str(pytest_attnmem.__file__)).parents[1]
+ON = ("--attnmem-backend=null:H100", "--attnmem-report")
 
 
 @pytest.fixture
@@ -231,26 +232,26 @@ def test_alone():
 """
 
 
-def test_a_budget_holds_for_each_rank(pytester_on_null):
-    done = pytester_on_null(SHARDED)
-    assert "attnmem: 21 budgets, 7 within, 5 over, 9 not enforced" in done.stdout
-    assert "test_it.py::test_gathered[rank0..3] " in done.stdout
-    assert "peak 4.0 MiB exceeds budget 1.0 MiB (4.0x)" in done.stdout
-    assert "4.0 MiB  [1048576] float32  ones  test_it.py:19  in test_replicated" in done.stdout
-    assert "other ranks of allreduce do not run" in done.stdout
+def test_a_budget_holds_for_each_rank(session):
+    out = session(SHARDED, *ON).out
+    assert "attnmem: 21 budgets, 7 within, 5 over, 9 not enforced" in out
+    assert "test_it.py::test_gathered[rank0..3] " in out
+    assert "peak 4.0 MiB exceeds budget 1.0 MiB (4.0x)" in out
+    assert "4.0 MiB  [1048576] float32  ones  test_it.py:19  in test_replicated" in out
+    assert "other ranks of allreduce do not run" in out
     for way in (1, 2):  # FSDP1 and FSDP2: the loss is known after a step, and assumed
         read = f"test_loss[rank0..1-{way}]: a value was read at test_it.py:72: the other ranks of"
-        assert read in done.stdout
-    assert "ones at test_it.py:42 grows as 400 on null:H100; the contract is O(1/W)" in done.stdout
+        assert read in out
+    assert "ones at test_it.py:42 grows as 400 on null:H100; the contract is O(1/W)" in out
     assert (
         "W was not varied: a fixture makes the process groups, once; call init_process_group in"
-        " the test" in done.stdout
+        " the test" in out
     )
     assert (
         "memory_budget: contract O(1/W) divides by W, the number of ranks, and the marker has no"
-        " ranks; write ranks=8" in done.stdout
+        " ranks; write ranks=8" in out
     )
-    assert "memory_budget: ranks='two' is not a number of ranks; write ranks=8" in done.stdout
+    assert "memory_budget: ranks='two' is not a number of ranks; write ranks=8" in out
 
 
 FORMULA_AND_CONTRACT = """
@@ -307,12 +308,9 @@ def test_copies(N, W):
 """
 
 
-def test_a_sharded_model_needs_its_formula_and_what_grows(pytester_on_null, tmp_path):
-    pytester_on_null(FORMULA_AND_CONTRACT, "-k", "rank7")
-    rows = {
-        row["nodeid"].partition("::")[2].partition("[")[0]: row
-        for row in json.loads(tmp_path.joinpath("out.json").read_text("utf-8"))["results"]
-    }
+def test_a_sharded_model_needs_its_formula_and_what_grows(session):
+    ran = session(FORMULA_AND_CONTRACT, *ON, "-k", "rank7")
+    rows = {row["nodeid"].partition("::")[2].partition("[")[0]: row for row in ran.data["results"]}
     assert {test: row["outcome"] for test, row in rows.items()} == {
         "test_sharded": "within",
         "test_replicated": "over",
@@ -330,29 +328,6 @@ def test_a_sharded_model_needs_its_formula_and_what_grows(pytester_on_null, tmp_
         "peak over the formula grows as 4 + 524288/W on null:H100; the budget is"
         " P/W*16 + 396 + O(N*D/W)"
     )
-
-
-@pytest.fixture
-def pytester_on_null(tmp_path):
-    """Returns a function that runs a file of tests on the null device."""
-
-    def run(text, *options):
-        tmp_path.joinpath("test_it.py").write_text(text, "utf-8")
-        return subprocess.run(
-            [
-                *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider"),
-                *("--attnmem-backend", "null:H100", "--attnmem-report", "test_it.py"),
-                *("--attnmem-json", "out.json", *options),
-            ],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": str(PACKAGE)},
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
-
-    return run
 
 
 DDP = """

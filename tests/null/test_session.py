@@ -1,6 +1,5 @@
 """Sessions of pytest that start themselves on the null device."""
 
-import json
 import os
 import re
 import resource
@@ -159,40 +158,6 @@ def test_elsewhere(): pass
 @pytest.mark.memory_budget("1 KiB", backend="null:T4")
 def test_of_another_kind(): pass
 """
-
-
-class Ran:
-    def __init__(self, done, rows):
-        self.code, self.out, self.err = done.returncode, done.stdout, done.stderr
-        self.data = json.loads(rows.read_text("utf-8")) if rows.exists() else None
-
-    def outcomes(self):
-        return {
-            row["nodeid"].partition("::")[2]: row["reason"] or row["outcome"]
-            for row in self.data["results"]
-        }
-
-
-@pytest.fixture
-def session(tmp_path):
-    """Returns a function that runs pytest in an environment without the null device."""
-
-    def run(tests, *arguments, ini="", **variables):
-        tmp_path.joinpath("test_it.py").write_text(tests, "utf-8")
-        tmp_path.joinpath("pytest.ini").write_text(f"[pytest]\n{ini}", "utf-8")
-        command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA")
-        done = subprocess.run(
-            [*command, "--attnmem-json=rows.json", *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "COLUMNS": "160", **variables},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-        return Ran(done, tmp_path / "rows.json")
-
-    return run
 
 
 def test_budgets_are_held_and_what_cannot_be_true_is_not_enforced(session):

@@ -1,11 +1,8 @@
 """The files about tests over their budget that a session on the null device writes."""
 
 import json
-import os
 import pickle
 import re
-import subprocess
-import sys
 
 import pytest
 from torch.cuda import _memory_viz
@@ -33,21 +30,11 @@ def test_within(qkv):
 
 
 @pytest.fixture
-def evidence(tmp_path):
+def evidence(session, tmp_path):
     """Returns the rows and the files, by kind, that a session wrote."""
-    tmp_path.joinpath("test_it.py").write_text(TESTS, "utf-8")
-    command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-c", os.devnull)
-    options = ("--attnmem-backend=null", "--attnmem-json=rows.json", "--attnmem-artifacts=out")
-    done = subprocess.run(
-        [*command, "--rootdir=.", *options],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 1, done.stdout + done.stderr
-    rows = json.loads(tmp_path.joinpath("rows.json").read_text("utf-8"))["results"]
+    ran = session(TESTS, "--attnmem-backend=null", "--attnmem-artifacts=out")
+    assert ran.code == 1, ran.out + ran.err
+    rows = ran.data["results"]
     files = {"".join(path.suffixes[1:]): path for path in tmp_path.joinpath("out").iterdir()}
     assert len(files) == len([*tmp_path.joinpath("out").iterdir()])
     return {row["region"] or row["nodeid"]: from_dict(row) for row in rows}, files

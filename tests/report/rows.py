@@ -1,14 +1,20 @@
 """Rows of every kind that a report may have."""
 
+import json
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import strategies as st
 
 from pytest_attnmem.budgets.verdict import Outcome
+from pytest_attnmem.measurement.environment import describe
 from pytest_attnmem.measurement.held import SCRATCH_SUFFIX, Held
 from pytest_attnmem.measurement.measurement import METRICS
 from pytest_attnmem.measurement.timeline import Allocation, Timeline
+from pytest_attnmem.report.json import render
 from pytest_attnmem.report.record import Record
+from pytest_attnmem.report.summary import summarise
 
 sizes = st.integers(-(2**60), 2**60)
 maybe = st.none() | sizes
@@ -112,3 +118,9 @@ RECORDS = (
     Record("b.py::test", outcome=Outcome.NOT_ENFORCED, reason="skipped: no GPU"),
     replace(OVER, nodeid="b.py::test", region="scores", outcome=None, reason="", budget=""),
 )
+
+
+def file(rows: Iterable[Record] = RECORDS) -> dict[str, Any]:
+    """Returns the data of a written file, to change it."""
+    data: dict[str, Any] = json.loads(render(summarise(rows), describe()))
+    return data

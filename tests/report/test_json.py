@@ -23,7 +23,7 @@ from pytest_attnmem.report.json_types import check_of, checked, json_fields
 from pytest_attnmem.report.record import Record
 from pytest_attnmem.report.summary import summarise
 
-from .rows import GROWN, OVER, RECORDS, WHOLE, records
+from .rows import GROWN, OVER, RECORDS, WHOLE, file, records
 
 WRITE = "write it with --attnmem-json"
 
@@ -32,12 +32,6 @@ def written(tmp_path: Path, data: object) -> Path:
     path = tmp_path / "out.json"
     path.write_text(data if isinstance(data, str) else json.dumps(data), "utf-8")
     return path
-
-
-def file() -> dict[str, Any]:
-    """Returns the data of a written file, to change it."""
-    data: dict[str, Any] = json.loads(render(summarise(RECORDS), describe()))
-    return data
 
 
 @settings(deadline=None)  # the machine may be busy

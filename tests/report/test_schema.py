@@ -19,13 +19,10 @@ from pytest_attnmem.backends.primed_backend import open_primed
 from pytest_attnmem.baselines.entries import State
 from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.errors import BudgetExceeded
-from pytest_attnmem.measurement.environment import describe
 from pytest_attnmem.measurement.held import Held
-from pytest_attnmem.report.json import render
 from pytest_attnmem.report.record import Record, record
-from pytest_attnmem.report.summary import summarise
 
-from .rows import RECORDS, WHOLE, records
+from .rows import WHOLE, file, records
 
 WRITTEN = files("pytest_attnmem.report").joinpath("schema.json").read_text("utf-8")
 SCHEMA: dict[str, Any] = json.loads(WRITTEN)
@@ -48,12 +45,6 @@ CLOSED = closed(SCHEMA)
 del CLOSED["$defs"]["held"]["unevaluatedProperties"]
 CLOSED["$defs"]["result"]["properties"]["held"]["items"]["unevaluatedProperties"] = False
 EXACTLY = jsonschema.Draft202012Validator(CLOSED)
-
-
-def file() -> dict[str, Any]:
-    """Returns the data of a written file, to change it."""
-    data: dict[str, Any] = json.loads(render(summarise(RECORDS), describe()))
-    return data
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +89,7 @@ def test_a_new_field_of_a_result_is_in_the_schema(script: dict[str, Any]) -> Non
 @pytest.mark.parametrize("state", ["", *(state.value for state in State)])
 def test_a_row_of_each_baseline_state_is_of_the_schema(state: str) -> None:
     row = replace(WHOLE, baseline_state=state)
-    assert [*EXACTLY.iter_errors(json.loads(render(summarise([row]), describe())))] == []
+    assert [*EXACTLY.iter_errors(file([row]))] == []
 
 
 def test_the_schema_is_one() -> None:
@@ -111,7 +102,7 @@ def test_the_file_is_of_its_schema() -> None:
 
 
 def test_every_key_is_in_the_schema() -> None:
-    data = json.loads(render(summarise([WHOLE]), describe()))
+    data = file([WHOLE])
     for name, keys in {
         "result": data["results"][0],
         "held": data["results"][0]["held"][0],
@@ -126,7 +117,7 @@ def test_every_key_is_in_the_schema() -> None:
 @settings(deadline=None)  # the machine may be busy
 @given(st.lists(records, max_size=3))
 def test_any_rows_are_of_the_schema(rows: list[Record]) -> None:
-    data = json.loads(render(summarise(rows), describe()))
+    data = file(rows)
     assert [*EXACTLY.iter_errors(data)] == []
 
 
@@ -156,7 +147,7 @@ def test_a_newer_minor_is_of_the_schema(minor: float) -> None:
     ids=lambda part: str(part),
 )
 def test_the_schema_would_notice_a_value_that_is_wrong(where: tuple[Any, ...], wrong: Any) -> None:
-    data = json.loads(render(summarise([WHOLE]), describe()))
+    data = file([WHOLE])
     jsonschema.validate(data, SCHEMA)
     part = data
     for name in where[:-1]:
@@ -179,7 +170,7 @@ def test_what_was_really_measured_is_of_the_schema() -> None:
         record("a.py::test", part.name, verdict, measurement, part.shape.symbols)
         for part, verdict, measurement in kept.rows
     ]
-    data = json.loads(render(summarise(rows), describe()))
+    data = file(rows)
     EXACTLY.validate(data)
     check, scores = data["results"]
     assert [tensor["shape"] for tensor in check["held"]] == [[2, 8, 8], [2, 8, 4]]
@@ -196,6 +187,6 @@ def test_the_schema_would_notice_a_key_that_is_missing(where: str) -> None:
 
 
 def test_a_session_that_measured_nothing_is_of_the_schema() -> None:
-    data = json.loads(render(summarise([]), describe()))
+    data = file([])
     jsonschema.validate(data, SCHEMA)
     assert data["summary"]["session_peak_bytes"] is None

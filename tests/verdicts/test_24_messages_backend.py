@@ -2,9 +2,7 @@
 
 import pytest
 import torch
-from suites import Suite
-
-from pytest_attnmem.profiles import PROFILES
+from suites import KNOWN_DEVICES, Suite
 
 SUITE = """
 import pytest
@@ -15,8 +13,6 @@ def test_one(): pass
 @pytest.mark.memory_budget("1 KiB")
 def test_two(): pass
 """
-WHOLE = ", ".join(name for name in PROFILES if "MIG" not in name)
-KNOWN = f"expected one of {WHOLE}, or a slice such as A100-40GB MIG 1g.5gb"
 BACKENDS = "auto, cuda, accelerator, null, cpu, simulated"
 without_gpu = pytest.mark.skipif(torch.accelerator.is_available(), reason="there is a device here")
 
@@ -35,7 +31,7 @@ def refusal(suite: Suite, *arguments: str) -> str:
 )
 def test_an_unknown_device_to_simulate(suite, xdist):
     assert refusal(suite, "--attnmem-backend=simulated:H1000", *xdist) == (
-        f"ERROR: --attnmem-backend: unknown device 'H1000'; did you mean H100? {KNOWN}"
+        f"ERROR: --attnmem-backend: unknown device 'H1000'; did you mean H100? {KNOWN_DEVICES}"
     )
 
 
@@ -43,7 +39,7 @@ def test_an_unknown_device_to_simulate_in_the_ini_file(suite):
     suite.ini["attnmem_backend"] = "simulated:A100"
     assert refusal(suite) == (
         f"ERROR: attnmem_backend: unknown device 'A100'; did you mean A100-40GB or A100-80GB?"
-        f" {KNOWN}"
+        f" {KNOWN_DEVICES}"
     )
 
 
