@@ -1,10 +1,6 @@
 """Contracts on small bodies whose growth is known by arithmetic: the functions of ``bodies``."""
 
-import contextlib
 import importlib
-import io
-import json
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
+import inner_session
 
 from pytest_attnmem.measurement.garbage import unfreeze_all
 
@@ -76,30 +72,15 @@ def run(backend: str, chosen: list[Case] | None = None) -> dict[Case, tuple[str,
     """Outcome and reason of each contract, from one session of pytest in this process."""
     chosen = cases(backend) if chosen is None else chosen
     unfreeze_all()  # or the session leaves freezing to those before it, and visits all their tests
-    printed = io.StringIO()
-    with tempfile.TemporaryDirectory(prefix="growth-") as made, pytest.MonkeyPatch.context() as own:
+    with tempfile.TemporaryDirectory(prefix="growth-") as made:
         folder = Path(made).resolve()
         (folder / "pytest.ini").write_text("[pytest]\n")
         tests = [_test(number, case) for number, case in enumerate(chosen)]
         (folder / "test_contracts.py").write_text("\n".join([_head(), *tests]))
-        own.chdir(folder)
-        with contextlib.redirect_stdout(printed):
-            pytest.main(
-                [
-                    "test_contracts.py",
-                    *("-s", "-q", "--tb=no", "--import-mode=importlib"),
-                    *("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:randomly"),
-                    *("-p", "no:unraisableexception", "-p", "no:asyncio", "-p", "no:rerunfailures"),
-                    f"--attnmem-backend={backend}",
-                    "--attnmem-explain=off",
-                    "--attnmem-json=rows.json",
-                ]
-            )
-        sys.modules.pop("test_contracts", None)  # the next backend has a file of this name
-        rows = folder / "rows.json"
-        if not rows.is_file():
-            raise RuntimeError(printed.getvalue())
-        results = json.loads(rows.read_text("utf-8"))["results"]
+        options = ("-q", "--tb=no", "-pno:randomly", "--attnmem-explain=off")
+        results = inner_session.rows(
+            folder, "test_contracts.py", f"--attnmem-backend={backend}", *options
+        )
     found = {}
     for row in results:
         number = int(row["nodeid"].partition("::test_")[2].partition("[")[0])

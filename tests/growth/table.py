@@ -14,9 +14,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for growth
 
 from growth.contracts import Case, bodies, cases, run
+from inner_session import Part, row
 
-PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "growth.md"
-START, END = "<!-- bodies -->\n", "<!-- /bodies -->\n"
+PART = Part(Path(__file__).parents[2] / "docs" / "evidence" / "growth.md", "bodies")
 
 #: The contracts without an answer, by backend; all others are answered right.
 UNANSWERED = {
@@ -58,34 +58,23 @@ def problems(
 def table() -> str:
     """The counts of each backend, and a row for each body."""
     lines = [
-        _row("backend", "contracts", "right", "false green", "false red", "not enforced"),
-        _row(*["---"] * 6),
+        row("backend", "contracts", "right", "false green", "false red", "not enforced"),
+        row(*["---"] * 6),
     ]
     for backend, unanswered in UNANSWERED.items():
         every, none = len(cases(backend)), len(unanswered)
-        lines.append(_row(backend, every, every - none, 0, 0, f"{none} ({none / every:.1%})"))
-    lines += ["", _row("body", "growth", "keeps", "breaks"), _row(*["---"] * 4)]
+        lines.append(row(backend, every, every - none, 0, 0, f"{none} ({none / every:.1%})"))
+    lines += ["", row("body", "growth", "keeps", "breaks"), row(*["---"] * 4)]
     for name, body in bodies().items():
         keeps, breaks = ([_written(name, c) for c in cs] for cs in (body.holds, body.breaks))
         grows = " ".join(str(body.run.__doc__).split()).replace("*", "\\*")
-        lines.append(_row(f"`{name}`", grows, "<br>".join(keeps), "<br>".join(breaks)))
+        lines.append(row(f"`{name}`", grows, "<br>".join(keeps), "<br>".join(breaks)))
     return "\n".join([*lines, ""])
 
 
 def _written(body: str, contract: str) -> str:
     without = [b.partition(":")[0] for b, of in UNANSWERED.items() if (body, contract) in of]
     return f"`{contract}`" + (f" (not enforced on {', '.join(without)})" if without else "")
-
-
-def written() -> str:
-    """The tables in the page."""
-    return PAGE.read_text("utf-8").partition(START)[2].partition(END)[0]
-
-
-def write() -> None:
-    """Write the tables into the page."""
-    before, _, rest = PAGE.read_text("utf-8").partition(START)
-    PAGE.write_text(f"{before}{START}{table()}{END}{rest.partition(END)[2]}", "utf-8")
 
 
 def measure(backends: list[str]) -> int:
@@ -104,9 +93,5 @@ def _name(case: Case, outcome: str, _: str) -> str:
     return names.get(outcome, outcome)
 
 
-def _row(*cells: object) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
-
-
 if __name__ == "__main__":
-    sys.exit(measure(sys.argv[1:]) if sys.argv[1:] else write())
+    sys.exit(measure(sys.argv[1:]) if sys.argv[1:] else PART.write(table()))

@@ -11,7 +11,7 @@ def test_every_contract_is_judged_right_or_not_at_all(simulation_imported, few, 
 
 
 def test_the_page_shows_the_bodies():
-    assert table.written() == table.table(), "python tests/growth/table.py writes the page"
+    assert table.PART.read() == table.table(), "python tests/growth/table.py writes the page"
 
 
 def test_there_are_bodies_of_both_kinds_and_few_contracts_without_an_answer():

@@ -21,12 +21,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from inner_session import Part
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 FILE = ROOT / ".venv-suites" / "scope.json"
-PAGE = ROOT / "docs" / "evidence" / "scope.md"
 PACKAGE = ROOT / "pytest_attnmem"
-START, END = "<!-- sums -->\n", "<!-- /sums -->\n"
+PART = Part(ROOT / "docs" / "evidence" / "scope.md", "sums")
 #: The folders that are asked about.
 FOLDERS = ("backends/simulated", "backends/null", "values")
 DEVICE = "simulated:A100-80GB"
@@ -254,8 +257,7 @@ def main() -> None:
         found[name] = run(name, [[*_PYTEST, _ON, limit]], Path(folder))
         FILE.write_text(json.dumps(found), "utf-8")
     (HERE / "scope.md").write_text(table(found), "utf-8")
-    before, _, rest = PAGE.read_text("utf-8").partition(START)
-    PAGE.write_text(before + START + sums(found) + END + rest.partition(END)[2], "utf-8")
+    PART.write(sums(found))
     return None
 
 

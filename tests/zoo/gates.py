@@ -1,14 +1,12 @@
 """The suite of all pairs: a test for each gate; and the sessions of pytest that run it."""
 
 import contextlib
-import io
-import json
 import re
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import inner_session
 import pytest
 import torch
 from zoo.endings import Ending, Endings
@@ -83,32 +81,10 @@ def test(one: Pair, gate: str) -> str:
 def session(folder: Path, file: str, variant: str, backend: str, *options: str) -> Endings:
     """The endings of one file's tests."""
     failures = _Failures()
-    printed = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
+    with pytest.MonkeyPatch.context() as patch:
         patch.setenv(VARIANT, variant)
-        patch.chdir(folder)
-        pytest.main(
-            [
-                file,
-                "-s",
-                "-p", "no:cacheprovider",
-                "-p", "no:hypothesispytest",
-                "-p", "no:unraisableexception",  # each session would collect all garbage five times
-                "-p", "no:asyncio",
-                "-p", "no:rerunfailures",  # the watch for threads would wait for its server
-                "--import-mode=importlib",
-                f"--attnmem-backend={backend}",
-                "--attnmem-json=rows.json",
-                *options,
-            ],
-            plugins=[failures],
-        )  # fmt: skip
-    sys.modules.pop(Path(file).stem, None)  # the next backend has a file of this name
-    rows = folder / "rows.json"
-    if not rows.is_file():
-        raise RuntimeError(printed.getvalue())
-    results = json.loads(rows.read_text("utf-8"))["results"]
-    rows.unlink()
+        backend = f"--attnmem-backend={backend}"
+        results = inner_session.rows(folder, file, backend, *options, plugins=(failures,))
     return dict(_endings(results, failures.texts, variant))
 
 

@@ -11,12 +11,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # for the zoo
 
+from inner_session import Part, row
 from zoo.endings import caught, problems
 from zoo.gates import run
 from zoo.pair import pairs
 
-PAGE = Path(__file__).parents[2] / "docs" / "evidence" / "regressions.md"
-START, END = "<!-- pairs -->\n", "<!-- /pairs -->\n"
+PART = Part(Path(__file__).parents[2] / "docs" / "evidence" / "regressions.md", "pairs")
 
 BACKENDS = ("cpu", "simulated:H100", "null:H100")
 
@@ -26,29 +26,16 @@ Gates = Mapping[str, Sequence[str]]
 
 def table(columns: Mapping[str, Gates]) -> str:
     """A row for each pair, a column for each backend."""
-    lines = [_row("pair", "regression", "issue", *columns), _row(*["---"] * (3 + len(columns)))]
+    lines = [row("pair", "regression", "issue", *columns), row(*["---"] * (3 + len(columns)))]
     for name, one in pairs().items():
         gates = [", ".join(column[name]) for column in columns.values()]
-        lines.append(_row(f"`{name}`", one.mechanism, one.case, *gates))
+        lines.append(row(f"`{name}`", one.mechanism, one.case, *gates))
     return "\n".join([*lines, ""])
 
 
 def claimed() -> Gates:
     """The gates that the pairs declare, on every backend."""
     return {name: one.caught for name, one in pairs().items()}
-
-
-def written() -> str:
-    """The table in the page."""
-    return PAGE.read_text("utf-8").partition(START)[2].partition(END)[0]
-
-
-def write() -> None:
-    """Write the claims of the pairs into the page."""
-    before, _, rest = PAGE.read_text("utf-8").partition(START)
-    after = rest.partition(END)[2]
-    made = table(dict.fromkeys(BACKENDS, claimed()))
-    PAGE.write_text(f"{before}{START}{made}{END}{after}", "utf-8")
 
 
 def measure(backends: list[str]) -> int:
@@ -69,9 +56,9 @@ def measure(backends: list[str]) -> int:
     return 1 if wrong else 0
 
 
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
 if __name__ == "__main__":
-    sys.exit(measure(sys.argv[1:]) if sys.argv[1:] else write())
+    sys.exit(
+        measure(sys.argv[1:])
+        if sys.argv[1:]
+        else PART.write(table(dict.fromkeys(BACKENDS, claimed())))
+    )
