@@ -49,12 +49,15 @@ def from_recordings():
 def of_rows(version):
     for name in ROWS:
         for row in recordings.read(name, version)["calls"]:
-            modes = {mode: row[mode] for mode in MODES if mode in row}
             on = DEVICES if "trace" in row else [one for one in DEVICES if one in row["traces"]]
-            yield Recipe(
-                row["op"], tuple(row["args"]), row.get("kwargs", {}), **modes,
-                ieee=not row.get("allow_tf32", True), on=tuple(on),
-            )  # fmt: skip
+            yield replace(of_row(row), on=tuple(on))
+
+
+def of_row(row):
+    """Returns the recipe of a recorded call."""
+    modes = {mode: row[mode] for mode in MODES if mode in row}
+    ieee = not row.get("allow_tf32", True)
+    return Recipe(row["op"], tuple(row["args"]), row.get("kwargs", {}), **modes, ieee=ieee)
 
 
 def of_attention(version):

@@ -20,7 +20,7 @@ import record_operators
 NAME = "operators-convolutions"
 #: Devices on which cuDNN computes in bfloat16.
 MODERN = ("A100-80GB", "H100", "B200")
-MODELS = record_operators.SCRATCH.parent / "convolution"
+MODELS = on_null.TESTS / "backends" / "simulated" / "convolution"
 
 
 def main():
@@ -34,8 +34,7 @@ def main():
 
 def recorded_on(device, function):
     code = f"import record_convolutions; record_convolutions.{function}()"
-    folders = (record_operators.SCRATCH, MODELS)
-    return on_null.said(device, code, folders=folders, DEVICE=device)
+    return on_null.said(device, code, folders=[MODELS], DEVICE=device)
 
 
 def record_models():
@@ -55,23 +54,20 @@ def record_models():
 
 def record():
     """Prints a line for each call, in a process of its own under the null runtime."""
-    import described
-    import torch
-
+    from pytest_attnmem.backends.certification import described, null_calls
     from pytest_attnmem.nulldevice import counts
 
-    record_operators.warm()
+    null_calls._warm()
     for row, is_recorded in record_operators.calls(NAME, os.environ["DEVICE"]):
         if not is_recorded:
             print(json.dumps(row), flush=True)
             continue
-        torch.backends.cudnn.allow_tf32 = row.get("allow_tf32", True)
         before = counts.unknown_calls()
         try:
             trace = record_operators.traced(row)
-            args, _ = described.arguments(row, "cuda")
+            args, _ = described.arguments(record_operators.of_row(row), "cuda")
             made = described.operator(row["op"])(*args)
-            strides = [None if one is None else one.stride() for one in described.flat([made])]
+            strides = [one.stride() for one in described._tensors(made)]
             if counts.unknown_calls() != before:
                 raise RuntimeError(str(counts.unknown_calls()))
             print(json.dumps({**row, "strides": strides, "trace": trace}), flush=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from record_operators import SCRATCH, devices, record, write
+from record_operators import devices, record, write
 
 HERE = Path(__file__).parent
 NAME = "operators-from-data"
@@ -24,7 +24,7 @@ def main():
 
 
 def recorded_on(device):
-    paths = os.pathsep.join([str(HERE.parents[1]), str(SCRATCH), str(HERE)])
+    paths = os.pathsep.join([str(HERE.parents[1]), str(HERE.parent), str(HERE)])
     run = [sys.executable, "-m", "pytest_attnmem.cli", "run", "--device", device, "--"]
     done = subprocess.run(
         [*run, __file__, "--record", device],

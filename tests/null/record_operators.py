@@ -17,10 +17,11 @@ import on_null
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import recordings
+from recipes import of_row
 
-from pytest_attnmem.backends.certification.null_calls import of_history
+from pytest_attnmem.backends.certification import null_calls
+from pytest_attnmem.backends.certification.described import arguments
 
-SCRATCH = on_null.TESTS / "backends" / "simulated" / "scratch"
 NAMES = (
     *("operators", "operators-layers", "operators-norms", "operators-layouts"),
     *("operators-others", "operators-grouped", "operators-held-out"),
@@ -57,7 +58,7 @@ def write(name, of, traces):
 
 def recorded_on(device, name):
     code = f"import record_operators; record_operators.record({name!r}, {device!r})"
-    return on_null.said(device, code, folders=[SCRATCH])
+    return on_null.said(device, code)
 
 
 def merged(on, *every):
@@ -74,7 +75,7 @@ def merged(on, *every):
 
 def record(name, device):
     """Prints a line for each call, in a process of its own under the null runtime."""
-    warm()
+    null_calls._warm()
     for row, is_recorded in calls(name, device):
         if not is_recorded:
             print(json.dumps(row), flush=True)
@@ -92,37 +93,12 @@ def not_run(row, error):
     print("not run:", str(row)[:150], str(error).splitlines()[0][:60], file=sys.stderr)
 
 
-def warm():
-    """Makes the allocations that happen once in a process."""
-    import torch
-
-    for dtype in (torch.float32, torch.float16, torch.bfloat16, torch.float64):
-        x = torch.empty(8, 8, dtype=dtype, device="cuda")
-        torch.mm(x, x)
-    torch.cuda.manual_seed(0)
-
-
 def traced(row):
     """Returns the memory events of a call."""
-    import described
-    import torch
-
-    operator = described.operator(row["op"])
-    make = described.filled_arguments if "period" in row else described.arguments
-    args, kwargs = make(row, "cuda")
-    if row.get("cold"):
-        torch._C._cuda_clearCublasWorkspaces()
-    torch.use_deterministic_algorithms(row.get("deterministic", False))
-    torch.utils.deterministic.fill_uninitialized_memory = False
-    torch.cuda.memory._record_memory_history("all", context=None, clear_history=True)
-    try:
-        returned = operator(*args, **kwargs)
-        entries = torch.cuda.memory._snapshot()["device_traces"][0]
-    finally:
-        torch.use_deterministic_algorithms(False)
-        torch.cuda.memory._record_memory_history(None)
-    outputs = described.new_storages([args, kwargs], returned)
-    return of_history(entries, outputs)
+    recipe = of_row(row)
+    args, kwargs = arguments(recipe, "cuda")
+    with null_calls._settings(recipe):
+        return null_calls._recorded(recipe, args, kwargs)[1]
 
 
 if __name__ == "__main__":

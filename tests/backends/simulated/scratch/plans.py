@@ -6,6 +6,7 @@ from itertools import product
 
 from torch._subclasses import FakeTensorMode
 
+from pytest_attnmem.backends.certification.described import new_storages, operator
 from pytest_attnmem.backends.certification.null_calls import of_plan
 from pytest_attnmem.backends.simulated.op_plan import OpCall, writes_into_targets
 from pytest_attnmem.backends.simulated.op_rules import RULES, plan
@@ -14,7 +15,7 @@ from pytest_attnmem.backends.simulated.workspaces import workspaces
 from pytest_attnmem.profiles import find_profile
 from pytest_attnmem.torch_releases import minor_version
 
-from .described import arguments, new_storages, operator
+from .described import arguments
 
 #: The operators whose outputs on meta tensors are not those of fakes, which take thrice the time.
 FAKES_DIFFER = frozenset(

@@ -5,12 +5,13 @@ from itertools import product
 import pytest
 from recordings import VERSIONS, read
 
+from pytest_attnmem.backends.certification.described import new_storages, operator
 from pytest_attnmem.backends.simulated.op_plan import OpCall
 from pytest_attnmem.backends.simulated.op_rules import plan
 from pytest_attnmem.profiles import find_profile
 from pytest_attnmem.torch_releases import minor_version
 
-from .described import filled_arguments, new_storages, operator, text
+from .described import arguments, text
 from .plans import has_rule, trace
 
 NAME = "operators-from-data"
@@ -24,7 +25,7 @@ def test_the_plans_are_the_recorded_traces(few):
         assert len({text(row) for row in rows}) == 1
         if not has_rule(rows[0]["op"]):
             continue
-        args, kwargs = filled_arguments(rows[0], "cpu")
+        args, kwargs = arguments(rows[0], "cpu")
         outputs = new_storages([args, kwargs], operator(rows[0]["op"])(*args, **kwargs))
         for (version, row), device in product(zip(VERSIONS, rows, strict=True), devices):
             expected = row["traces"][device] if "traces" in row else row["trace"]

@@ -89,7 +89,7 @@ def test_an_operator_without_a_rule_has_no_plan(op):
 )
 def test_a_call_that_its_rule_does_not_know_has_no_plan(device, op, row):
     with FakeTensorMode():
-        args, _ = arguments({"args": row}, "cpu")
+        args, _ = arguments({"op": op, "args": row}, "cpu")
         outputs = tuple(args[:1])
         profile = find_profile(device)
         assert plan(OpCall(op, tuple(args), {}, outputs, profile, False, KNOWN[0])) is None
