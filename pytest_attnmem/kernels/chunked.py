@@ -10,7 +10,7 @@ from torch import Tensor
 from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
-from .memory_terms import HALF, LOSS, kernel_model
+from .memory_terms import GRADIENTS, HALF, LOSS, NARROWED, kernel_model
 from .online_softmax import Cut, Tile, online
 from .recorded import blocks, load, recorded
 
@@ -143,27 +143,14 @@ def _online_phases(again: str, held: dict[str, str]) -> tuple[Phase, ...]:
 
 _FORWARD = _online_phases("", {"out": "B*H*N*dv*itemsize"})
 
-_WIDE = {"dk": "B*H*M*d*max(itemsize, 4)", "dv": "B*H*M*dv*max(itemsize, 4)"}
-_GRADS = {**LOSS, "dq": "B*H*N*d*itemsize", **_WIDE}
-_NARROW_DK = f"{HALF}*B*H*M*d*itemsize"
-_PAIR = {**_GRADS, "slope": _TILE}
+_PAIR = {**GRADIENTS, "slope": _TILE}
 _INNER = {**_PAIR, **_TILES, "grad_i": f"{_ROW}*dv", "lse_i, delta_i": f"2*{_ROW}"}
 _BACKWARD = (
     Phase("out.sum()", {"out": "B*H*N*dv*itemsize", **LOSS}),
     *_online_phases(" again", _PAIR),
     Phase("delta_i", {**_INNER, "out_i": f"{_ROW}*dv"}),
     Phase("gradients", {**_INNER, "dq_i": f"{_ROW}*d", "k_j, v_j": f"{HALF}*{_COLUMN}*(d + dv)"}),
-    Phase("dk.to(q.dtype)", {**_GRADS, "narrow dk": _NARROW_DK}),
-    Phase(
-        "dv.to(q.dtype)",
-        {
-            **LOSS,
-            "dq": _GRADS["dq"],
-            "narrow dk": "B*H*M*d*itemsize",
-            "dv": _WIDE["dv"],
-            "narrow dv": f"{HALF}*B*H*M*dv*itemsize",
-        },
-    ),
+    *NARROWED,
 )
 
 _DEFAULTS = {"causal": 0, "mask": 0, "chunk_q": 0, "chunk_k": 0}

@@ -16,6 +16,20 @@ HALF = "max(4//itemsize - 1, 0)"
 LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
 
 
+#: The gradients of a kernel that adds those of k and v up in a wider dtype, and its last steps.
+GRADIENTS = {**LOSS, "dq": Q, "dk": f"B*H*M*d*{WIDE}", "dv": f"B*H*M*dv*{WIDE}"}
+NARROWED = (
+    Phase("dk.to(q.dtype)", {**GRADIENTS, "narrow dk": f"{HALF}*{K}"}),
+    Phase(
+        "dv.to(q.dtype)",
+        {
+            **{**LOSS, "dq": Q, "narrow dk": K, "dv": GRADIENTS["dv"]},
+            "narrow dv": f"{HALF}*{V}",
+        },
+    ),
+)
+
+
 def kernel_model(
     name: str,
     forward: tuple[Phase, ...],

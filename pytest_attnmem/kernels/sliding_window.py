@@ -11,7 +11,7 @@ from torch import Tensor
 from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
-from .memory_terms import HALF, LOSS, kernel_model
+from .memory_terms import GRADIENTS, HALF, LOSS, NARROWED, kernel_model
 from .recorded import add_mask, blocks, load, recorded
 
 WINDOW, BLOCK = 256, 128
@@ -206,24 +206,12 @@ _FORWARD = (
     Phase("out_i", {**_OUT, **_TILES, "v_i": _V_I, "out_i": f"{_ROW}*dv"}),
 )
 
-_WIDE = {"dk": "B*H*M*d*max(itemsize, 4)", "dv": "B*H*M*dv*max(itemsize, 4)"}
-_GRADS = {**LOSS, "dq": "B*H*N*d*itemsize", **_WIDE}
-_BLOCK = {**_GRADS, **_TILES, "slope": _TILE, "grad_i": f"{_ROW}*dv", "k_i": _K_I, "v_i": _V_I}
+_BLOCK = {**GRADIENTS, **_TILES, "slope": _TILE, "grad_i": f"{_ROW}*dv", "k_i": _K_I, "v_i": _V_I}
 _BACKWARD = (
     Phase("out.sum()", {**_OUT, **LOSS}),
     Phase("softmax", {**_BLOCK, "largest, or sum": _ROW}),
     Phase("dq_i", {**_BLOCK, "dq_i": f"{_ROW}*d"}),
-    Phase("dk.to(q.dtype)", {**_GRADS, "narrow dk": f"{HALF}*B*H*M*d*itemsize"}),
-    Phase(
-        "dv.to(q.dtype)",
-        {
-            **LOSS,
-            "dq": _GRADS["dq"],
-            "narrow dk": "B*H*M*d*itemsize",
-            "dv": _WIDE["dv"],
-            "narrow dv": f"{HALF}*B*H*M*dv*itemsize",
-        },
-    ),
+    *NARROWED,
 )
 
 _DEFAULTS = {"causal": 0, "mask": 0, "window": WINDOW, "block": BLOCK}
