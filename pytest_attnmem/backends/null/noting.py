@@ -19,6 +19,7 @@ from ...nulldevice.contents import ask, foreign_launches, uploaded
 from ...values.dispatcher import excluding, key_named
 from ...values.host_operators.triton_kernels import KERNEL, Launch
 from ...values.tape import Tape
+from ..started_threads import StartedThreads
 from ..tracing.dispatch_tracker import construct_past_modes
 from . import jit
 from .composite_operators import CompositeOperators, note_operators, without_values
@@ -69,6 +70,7 @@ class Noting:
         key = key_named(_KEY)
         self._keys = torch.DispatchKeySet(key)
         self._guard = torch._C._IncludeDispatchKeyGuard(key)
+        self._threads = StartedThreads(lambda _: torch._C._IncludeDispatchKeyGuard(key))
         self._library = torch.library.Library("_", "IMPL")
         self._aten = torch.library.Library("aten", "IMPL")
 
@@ -86,28 +88,13 @@ class Noting:
         end_failed_prints()
         self._guard.__enter__()
         self._answers = ask(self._copy_known)
-        threading.Thread.start = self._noting_thread(threading.Thread.start)  # type: ignore[method-assign]
+        self._threads.start()
         torch.UntypedStorage.resize_ = self._noting_resize(torch.UntypedStorage.resize_)  # type: ignore[method-assign]
 
     @contextmanager
     def _unnoted(self) -> Iterator[None]:
         with torch._C._DisableTorchDispatch(), excluding(self._keys):
             yield
-
-    def _noting_thread(self, original: Callable[[threading.Thread], None]) -> Any:
-        """Returns ``Thread.start`` for threads whose operators are noted too."""
-
-        def start(thread: threading.Thread) -> None:
-            run = thread.run
-
-            def noted() -> None:
-                with torch._C._IncludeDispatchKeyGuard(key_named(_KEY)):
-                    run()
-
-            thread.run = noted  # type: ignore[method-assign]
-            original(thread)
-
-        return start
 
     def _noting_resize(self, original: Callable[[torch.UntypedStorage, int], Any]) -> Any:
         """Returns ``UntypedStorage.resize_``, which is no operator: a storage keeps its bytes."""
