@@ -1,4 +1,4 @@
-"""References in NumPy for the kernels that do not compute standard attention."""
+"""References in NumPy for other attention than the standard one, and what their tests share."""
 
 from __future__ import annotations
 
@@ -6,6 +6,21 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
+import torch
+
+#: Each type in one mode; ``test_models`` has every type in both, at other sizes.
+MODES = pytest.mark.parametrize(
+    ("dtype", "training"),
+    [(torch.float64, False), (torch.bfloat16, True)],
+    ids=["forward", "training"],
+)
+BOTH = pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
+
+
+def noise(*shape: int, seed: int = 3) -> torch.Tensor:
+    """Standard normal float64, the same each time."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def linear_reference(q: Any, k: Any, v: Any, causal: bool, eps: float = 1e-6) -> Any:

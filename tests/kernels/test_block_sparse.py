@@ -11,15 +11,10 @@ from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.kernels.block_sparse import attention, local, random, strided
 from pytest_attnmem.kernels.standard import attention as standard
 
+from .references import BOTH, MODES
+
 #: (N, M, block): that divide and do not, of one query, and of one block.
 SIZES = [(33, 50, 8), (50, 20, 7), (9, 12, 1), (20, 30, 64), (1, 9, 4)]
-#: Each type in one mode; ``test_models`` has every type in both, at other sizes.
-MODES = pytest.mark.parametrize(
-    ("dtype", "training"),
-    [(torch.float64, False), (torch.bfloat16, True)],
-    ids=["forward", "training"],
-)
-BOTH = pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
 OVER_SIZES = pytest.mark.parametrize("sizes", SIZES, ids=str)
 PATTERNS = {
     "local": lambda rows, columns: local(rows, columns, 2),

@@ -11,6 +11,8 @@ from pytest_attnmem.kernels import KERNELS, chunked, sliding_window, strided
 from pytest_attnmem.kernels.standard import attention as standard
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
+from .references import BOTH, MODES, noise
+
 #: (N, M): more keys, more queries, one query.
 LENGTHS = [(33, 50), (50, 20), (1, 9)]
 #: Cuts of one key, of one query, that divide nothing, and larger than everything.
@@ -40,21 +42,10 @@ def over(cuts):
 
 
 OVER_LENGTHS = pytest.mark.parametrize("lengths", LENGTHS, ids=str)
-#: Each type in one mode; ``test_models`` has every type in both, at other sizes.
-MODES = pytest.mark.parametrize(
-    ("dtype", "training"),
-    [(torch.float64, False), (torch.bfloat16, True)],
-    ids=["forward", "training"],
-)
-BOTH = pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
 
 
 def of(module):
     return pytest.mark.parametrize("kernel", [module.KERNEL], ids=lambda kernel: kernel.name)
-
-
-def noise(*shape):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
 
 
 MASKS = {

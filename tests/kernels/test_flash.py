@@ -13,19 +13,14 @@ from pytest_attnmem.kernels.reference import standard_attention
 from pytest_attnmem.kernels.standard import attention as standard
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
+from .references import BOTH, MODES
+
 #: (H, Hkv): grouped, multi-query, and multi-head.
 HEADS = [(6, 2), (4, 1), (3, 3)]
 #: (block_q, block_k) against N = 33 and M = 50.
 BLOCKS = [(7, 16), (16, 7), (64, 128)]
 OVER_HEADS = pytest.mark.parametrize("heads", HEADS, ids=str)
 OVER_BLOCKS = pytest.mark.parametrize("blocks", BLOCKS, ids=str)
-#: Each type in one mode; ``test_models`` has every type in both, at other sizes.
-MODES = pytest.mark.parametrize(
-    ("dtype", "training"),
-    [(torch.float64, False), (torch.bfloat16, True)],
-    ids=["forward", "training"],
-)
-BOTH = pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from torch import Tensor
 from pytest_attnmem.kernels import KERNELS, Kernel
 from pytest_attnmem.kernels.reference import standard_attention
 
-from .references import linear_reference, seen
+from .references import linear_reference, noise, seen
 
 SHAPES = [
     (1, 1, 1, 1, 1, 1),
@@ -64,13 +64,8 @@ def error(got: Tensor, expected: Any) -> float:
 def gradients(kernel: Kernel, tensors: tuple[Tensor, ...], causal: bool) -> list[Tensor]:
     """Returns the gradients of a loss that weighs each output with its own random number."""
     out = kernel.attention(*tensors, causal=causal)
-    loss = (out * noise(out.shape, 1).to(out.dtype)).sum()
+    loss = (out * noise(*out.shape, seed=1).to(out.dtype)).sum()
     return list(torch.autograd.grad(loss, tensors))
-
-
-def noise(shape: torch.Size, seed: int) -> Tensor:
-    """Standard normal float64, the same each time."""
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 @DTYPES
@@ -86,10 +81,10 @@ def test_forward(kernel, causal, sizes, dtype, inputs):
 @pytest.mark.parametrize("sizes", SHAPES, ids=str)
 def test_gradients_are_the_slopes_of_the_reference(kernel, causal, sizes, inputs):
     tensors = inputs(sizes, requires_grad=True)
-    weights = noise(kernel.attention(*tensors, causal=causal).shape, 1).numpy()
+    weights = noise(*kernel.attention(*tensors, causal=causal).shape, seed=1).numpy()
     step = 1e-5
     for index, gradient in enumerate(gradients(kernel, tensors, causal)):
-        direction = noise(gradient.shape, 2)
+        direction = noise(*gradient.shape, seed=2)
 
         def loss(distance, index=index, direction=direction):
             moved = list(tensors)
@@ -183,7 +178,7 @@ def test_scale(kernel, causal, inputs):
 @pytest.mark.parametrize("kind", ["bool", "float"])
 def test_masks(kernel, shape, kind, inputs):
     q, k, v = inputs((2, 3, 20, 30, 8, 4))
-    mask = noise(shape, 3)
+    mask = noise(*shape)
     mask = mask > -0.5 if kind == "bool" else mask
     out = kernel.attention(q, k, v, mask=mask)
     assert error(out, reference(kernel, q, k, v, False, mask)) <= TOLERANCE[torch.float64]

@@ -7,7 +7,13 @@ import pytest
 
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.nulldevice import planner_process, torch_build
-from pytest_attnmem.nulldevice.planner_process import CudnnPackage, PlannerProcess
+from pytest_attnmem.nulldevice.planner_process import (
+    CudnnPackage,
+    PlanFile,
+    PlannerProcess,
+    describe,
+    find_cudnn,
+)
 from pytest_attnmem.profiles import find_profile
 
 PROGRAM = """
@@ -85,3 +91,62 @@ def test_the_installed_cudnn_plans_or_the_extra_is_named():
     with pytest.raises(BackendUnavailable, match=r"^cuDNN does not take this convolution$"):
         process.ask(json.dumps({**QUESTION, "y": [[2, 32, 9, 9], [2592, 81, 9, 1], 32]}))
     process.close()
+
+
+def test_answers_are_read_again_in_another_session(tmp_path):
+    path = tmp_path / "cudnn" / "plans.txt"
+    assert PlanFile(path).read() == {}
+    PlanFile(path).append('{"of":"forward"}', 512)
+    PlanFile(path).append('{"of":"input"}', 0)
+    assert PlanFile(path).read() == {'{"of":"forward"}': 512, '{"of":"input"}': 0}
+
+
+def test_a_damaged_line_is_left_out(tmp_path):
+    path = tmp_path / "plans.txt"
+    for number in range(3):
+        PlanFile(path).append(f"question {number}", number)
+    whole = path.read_bytes()
+    path.write_bytes(whole.replace(b" 1 question 1", b" 7 question 1")[:-4] + b"\n\xff\0half a li")
+    assert PlanFile(path).read() == {"question 0": 0}
+    PlanFile(path).append("question 1", 1)
+    assert PlanFile(path).read() == {"question 0": 0}  # the torn line takes the next with it
+    PlanFile(path).append("question 1", 1)
+    assert PlanFile(path).read() == {"question 0": 0, "question 1": 1}
+
+
+def test_a_folder_that_cannot_be_written_keeps_nothing(tmp_path):
+    (tmp_path / "file").touch()
+    PlanFile(tmp_path / "file" / "plans.txt").append("question", 1)
+    assert PlanFile(tmp_path / "file" / "plans.txt").read() == {}
+
+
+FILES = (
+    *("cu13/lib/libcublasLt.so.13", "cu13/lib/libnvrtc-builtins.so.13.0"),
+    *("cu13/lib/libnvrtc.so.13", "cudnn/lib/libcudnn.so.9"),
+)
+
+
+def install(root, *files):
+    for name in files:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    return [root]
+
+
+def test_cudnn_is_loaded_after_what_it_opens_by_name(tmp_path):
+    found = describe(install(tmp_path, *FILES))
+    assert [str(path.relative_to(tmp_path)) for path in found.libraries] == [*FILES]
+    assert found.major == 13
+
+
+@pytest.mark.parametrize("missing", FILES)
+def test_a_missing_package_is_named_by_the_extra(tmp_path, missing):
+    present = install(tmp_path, *(name for name in FILES if name != missing))
+    with pytest.raises(BackendUnavailable, match=r'^pip install "pytest-attnmem\[cudnn\]"$'):
+        describe(present)
+
+
+def test_another_system_has_no_planner(monkeypatch):
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(BackendUnavailable, match=r"^its planner needs Linux, and this is darwin$"):
+        find_cudnn()

@@ -12,7 +12,7 @@ from pytest_attnmem.errors import CannotCompute, UnknownValue
 from pytest_attnmem.values import host_memory, host_tensor, replay
 from pytest_attnmem.values.compute import compute
 from pytest_attnmem.values.notes import Buffer, Random, Slot
-from pytest_attnmem.values.tape import Tape
+from pytest_attnmem.values.tape import Seeds, Tape
 
 
 def maker(device):
@@ -391,3 +391,12 @@ def test_a_moved_module_is_freed_and_its_values_stay_known(noted, alive):
     gc.collect()
     assert (weight() is not None) is alive
     assert tape.value_of(total).item() == 3 * 200 * 200
+
+
+def test_a_complex_number_at_the_address_of_a_seed_is_no_seed():
+    seeds, memory = Seeds(), torch.zeros(1, dtype=torch.complex64)
+    slot = seeds.output(memory.view(torch.int64))
+    assert slot is not None
+    assert seeds.find(memory.view(torch.int64)) is slot
+    memory += 2j
+    assert seeds.find(memory) is None

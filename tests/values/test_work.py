@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from pytest_attnmem.errors import UnknownValue
 from pytest_attnmem.values.host_operators.triton_kernels import KERNEL
-from pytest_attnmem.values.work import work
+from pytest_attnmem.values.work import WorkLeft, work
 
 aten = torch.ops.aten
 B, H, N, M, D, DV = 2, 3, 5, 7, 8, 4
@@ -64,3 +65,17 @@ PRODUCTS = 2 * B * H * N * M * (D + DV)
 def test_work(operator, args, outputs, expected):
     found = work(operator, args, {}, outputs)
     assert (found, type(found)) == (expected, int)
+
+
+def test_a_read_may_do_the_work_of_its_limit_and_no_more():
+    left = WorkLeft()
+    left.allow(10)
+    left.spend(4)
+    left.spend(6)
+    with pytest.raises(UnknownValue) as error:
+        left.spend(1)
+    assert str(error.value) == (
+        "it takes more floating-point operations than --attnmem-values-limit, which is 1.0e+01"
+    )
+    left.allow(10)
+    left.spend(10)

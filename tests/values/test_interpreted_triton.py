@@ -1,12 +1,13 @@
-"""The memory of an interpreted kernel: its tensors' storages, and no address besides."""
+"""What an interpreted kernel has: the memory of its tensors alone, and libdevice."""
 
+import math
 from types import SimpleNamespace
 
 import numpy
 import pytest
 import torch
 
-from pytest_attnmem.values.interpreted_triton import KernelMemory
+from pytest_attnmem.values.interpreted_triton import KernelMemory, computed
 
 FIRST, SECOND = torch.zeros(8), torch.zeros(4)
 A, B = FIRST.data_ptr(), SECOND.data_ptr()
@@ -64,3 +65,35 @@ def test_what_is_outside_is_an_error(memory, addresses, mask):
         with pytest.raises(MemoryError) as error:
             use()
         assert str(error.value) == "it uses an address that is outside its tensors"
+
+
+@pytest.mark.parametrize(
+    ("symbol", "arguments", "expected"),
+    [
+        ("__nv_tanhf", (0.5,), math.tanh(0.5)),
+        ("__nv_tanh", (0.5,), math.tanh(0.5)),
+        ("__nv_erf", (0.5,), math.erf(0.5)),
+        ("__nv_powf", (2.0, 3.0), 8.0),
+        ("__nv_rsqrt", (4.0,), 0.5),
+        ("__nv_cbrt", (-8.0,), -2.0),
+        ("__nv_fast_expf", (1.0,), math.e),
+        ("__nv_fast_fdividef", (1.0, 4.0), 0.25),
+        ("__nv_fmaf", (2.0, 3.0, 4.0), 10.0),
+        ("__nv_round", (-2.5,), -3.0),
+        ("__nv_rint", (2.5,), 2.0),
+        ("__nv_fdim", (1.0, 3.0), 0.0),
+        ("__nv_exp10f", (2.0,), 100.0),
+    ],
+)
+def test_a_function(symbol, arguments, expected):
+    dtype = numpy.float64 if symbol[-1] != "f" or symbol == "__nv_erf" else numpy.float32
+    found = computed(symbol, [numpy.full((2, 1), value, dtype) for value in arguments])
+    assert (found.shape, found.dtype) == ((2, 1), dtype)
+    wanted = numpy.full((2, 1), expected, dtype)
+    assert numpy.abs(found - wanted).max() <= 4 * numpy.spacing(numpy.abs(wanted)).max()
+
+
+def test_a_function_without_an_equivalent():
+    with pytest.raises(NotImplementedError) as error:
+        computed("__nv_cyl_bessel_i0f", [numpy.zeros(1)])
+    assert str(error.value) == "the function __nv_cyl_bessel_i0f of libdevice has no equivalent"
