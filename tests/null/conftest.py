@@ -159,6 +159,24 @@ def session(tmp_path):
     return run
 
 
+@pytest.fixture
+def attnmem(tmp_path):
+    """Returns a function that runs ``attnmem run`` in a folder of its own."""
+
+    def run(*arguments, env=os.environ):
+        return subprocess.run(
+            [sys.executable, "-m", "pytest_attnmem.cli", "run", *arguments],
+            cwd=tmp_path,
+            env={**env, "PYTHONPATH": str(PACKAGE)},
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+
+    return run
+
+
 def variables():
     """Returns the environment variables of a process that finds the package and the tests."""
     paths = os.pathsep.join([str(PACKAGE), str(HERE), os.environ.get("PYTHONPATH", "")])

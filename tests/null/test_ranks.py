@@ -25,24 +25,14 @@ ON = ("--attnmem-backend=null:H100", "--attnmem-report")
 
 
 @pytest.fixture
-def ranks(tmp_path):
+def ranks(attnmem, tmp_path):
     """Returns a function that runs a script and returns the JSON and what was printed."""
 
     others = {name: value for name, value in os.environ.items() if name != KEPT}
 
     def run(script, *arguments, program=()):
-        done = subprocess.run(
-            [
-                *(sys.executable, "-m", "pytest_attnmem.cli", "run", "--device", "H100"),
-                *(*arguments, "--json", "found.json", "--", str(script), *program),
-            ],
-            cwd=tmp_path,
-            env={**others, "PYTHONPATH": str(PACKAGE)},
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+        command = ("--device", "H100", *arguments, "--json", "found.json", "--", str(script))
+        done = attnmem(*command, *program, env=others)
         assert done.returncode == 0, done.stderr
         return json.loads(tmp_path.joinpath("found.json").read_text("utf-8")), done
 

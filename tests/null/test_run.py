@@ -1,12 +1,8 @@
 """``attnmem run``: any Python program on the null device."""
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
-
-import pytest
 
 import pytest_attnmem
 
@@ -18,24 +14,6 @@ x = torch.empty(2**20, dtype=torch.uint8, device="cuda")
 print(__name__, sys.argv[1:], torch.cuda.get_device_name())
 assert torch.ones(4, device="cuda").sum().item() == torch.ones(4, device="cuda").long().sum().item()
 """
-
-
-@pytest.fixture
-def attnmem(tmp_path):
-    """Returns a function that runs the command in a folder of its own."""
-
-    def run(*arguments):
-        return subprocess.run(
-            [sys.executable, "-m", "pytest_attnmem.cli", "run", *arguments],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": PACKAGE},
-            capture_output=True,
-            text=True,
-            timeout=300,
-            check=False,
-        )
-
-    return run
 
 
 def test_a_script_runs_with_its_arguments_and_its_peaks_are_printed(attnmem, tmp_path):
