@@ -48,11 +48,14 @@ class Installer:
         Raises:
             BackendUnavailable: there is neither.
         """
+        # A project's settings for uv, such as torch-backend = "cpu", would overrule a named source.
+        self._folder = "/" if options else None
         uv = os.environ.get("UV") or shutil.which("uv")
         if uv:
-            # Copied, because the files are changed, and uv's cache must not be.
-            linked = ("--link-mode", "copy", "--python", sys.executable)
-            self._command = [uv, "pip", "install", *linked, *options]
+            # Copied, because the files are changed, and uv's cache must not be. Of all sources, as
+            # pip: the first that has a torch is often an index of CPU builds, which has no other.
+            how = ("--link-mode", "copy", "--index-strategy", "unsafe-best-match")
+            self._command = [uv, "pip", "install", *how, "--python", sys.executable, *options]
         elif importlib.util.find_spec("pip"):
             self._command = [sys.executable, "-m", "pip", "install", *options]
         else:
@@ -74,7 +77,9 @@ class Installer:
         # A choice of the CPU build would hide the one that is wanted.
         env = {name: value for name, value in os.environ.items() if name != "UV_TORCH_BACKEND"}
         command = self.command(wanted, target, *more)
-        ended = subprocess.run(command, env=env, stdout=sys.stderr, check=False).returncode
+        ended = subprocess.run(
+            command, cwd=self._folder, env=env, stdout=sys.stderr, check=False
+        ).returncode
         if ended:
             raise BackendUnavailable(
                 f"{Path(command[0]).name} ended with {ended} and installed no {wanted[0]}: see its"

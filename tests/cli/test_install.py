@@ -78,7 +78,7 @@ def test_a_dry_run_prints_the_commands_and_does_nothing(done, capsys, tmp_path):
     kept = kept_build.folder("2.13.0")
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == (f"# needs 4.0 GiB of disk for a while, and keeps about 0.8 GiB in {kept}")
-    assert lines[1].startswith("/bin/uv pip install --link-mode copy --python ")
+    assert lines[1].startswith("/bin/uv pip install --link-mode copy --index-strategy ")
     assert lines[1].endswith(f" --no-deps --target {kept} 'torch==2.13.0,!=2.13.0+cpu'")
     assert lines[2] == "# then cudnn, in the versions that this torch asks for"
     main(["install", "null"])

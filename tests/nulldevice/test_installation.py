@@ -167,7 +167,8 @@ class TestInstaller:
         monkeypatch.setattr(installation.shutil, "which", lambda name: f"/bin/{name}")
         command = Installer(["--index-url", "URL"]).command(["torch"], Path("/t"), "--no-deps")
         assert command == [
-            *("/bin/uv", "pip", "install", "--link-mode", "copy", "--python", sys.executable),
+            *("/bin/uv", "pip", "install", "--link-mode", "copy"),
+            *("--index-strategy", "unsafe-best-match", "--python", sys.executable),
             *("--index-url", "URL", "--no-deps", "--target", "/t", "torch"),
         ]
 
@@ -191,11 +192,15 @@ class TestInstaller:
             " name another source"
         )
 
-    def test_a_choice_of_the_cpu_build_does_not_reach_it(self, monkeypatch, tmp_path):
+    @pytest.mark.parametrize("options", [[], ["--index-url", "URL"]], ids=["own", "named"])
+    def test_a_choice_of_the_cpu_build_does_not_reach_it(self, options, monkeypatch, tmp_path):
         program = tmp_path / "uv"
-        program.write_text(f'#!/bin/sh\necho "backend=$UV_TORCH_BACKEND" > {tmp_path}/seen\n')
+        program.write_text(f'#!/bin/sh\necho "backend=$UV_TORCH_BACKEND $PWD" > {tmp_path}/seen\n')
         program.chmod(0o755)
+        monkeypatch.chdir(tmp_path)
         monkeypatch.setenv("UV", str(program))
         monkeypatch.setenv("UV_TORCH_BACKEND", "cpu")
-        Installer().install(["torch"], tmp_path)
-        assert (tmp_path / "seen").read_text() == "backend=\n"
+        Installer(options).install(["torch"], tmp_path)
+        # The settings of the project count as long as no source is named.
+        folder = "/" if options else tmp_path
+        assert (tmp_path / "seen").read_text() == f"backend= {folder}\n"
