@@ -18,6 +18,7 @@ from typing import Final
 
 import cost
 import estimators
+import fakegpu_programs
 import tile_loops
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "evidence" / "performance.md"
@@ -81,7 +82,8 @@ def main() -> None:
     loops = LOOPS.format(side=tile_loops.SIDE) + "\n".join(
         tile_loops.table(tile_loops.measured(options.rounds))
     )
-    page = f"{head}{cost.section(costs, options.rounds)}{BETWEEN}{table}\n{loops}\n"
+    fakegpu = fakegpu_programs.section()
+    page = f"{head}{cost.section(costs, options.rounds)}{BETWEEN}{table}\n{fakegpu}{loops}\n"
     PAGE.write_text(page, encoding="utf-8")
 
 

@@ -75,6 +75,17 @@ def test_the_table_of_caches_is_current():
     assert all(row.endswith(" 0 B |") for row in rows[2:])
 
 
+def test_the_table_of_fakegpu_is_current_and_arithmetic_decides_it():
+    script = run_path(str(SCRIPTS / "fakegpu_programs.py"))
+    assert script["section"]() in (ROOT / "docs/evidence/performance.md").read_text("utf-8")
+    rows = json.loads(script["RESULTS"].read_text("utf-8"))["rows"]
+    for name, row in rows.items():
+        null, fakecuda = row["null"]["peak_bytes"], row["fakecuda"].get("peak_bytes", 0)
+        less = 0 < fakecuda < null
+        assert (name in script["HELD"]) == less
+        assert not less or fakecuda < script["held"](name) <= null
+
+
 @pytest.mark.thorough
 @pytest.mark.skipif(not torch.__version__.startswith("2.13"), reason="drawn with torch 2.13")
 def test_the_pictures_are_current():
