@@ -183,8 +183,7 @@ def _digest(*parts: Path | str) -> str:
 def _fill(product: Path, runtime: Path, torch: TorchBuild | None) -> None:
     library = product / LIBRARY
     shutil.copyfile(runtime, library)
-    library.chmod(0o700)  # whatever the umask is: others may not write what is preloaded
-    (product / NAMES).mkdir(mode=0o700)
+    (product / NAMES).mkdir()
     for name in _OTHER_NAMES:
         (product / name).symlink_to(LIBRARY)
     imported = [name for path in torch.libraries for name in elf.undefined(path)] if torch else []
@@ -196,7 +195,6 @@ def _fill(product: Path, runtime: Path, torch: TorchBuild | None) -> None:
     written |= {f"{NAMES}/{name}": elf.write(name, (), needed=LIBRARY) for name in _OTHER_NAMES}
     for name, image in written.items():
         (product / name).write_bytes(image)
-        (product / name).chmod(0o700)
 
 
 def _make(folder: Path, fill: Callable[[Path], None]) -> None:
@@ -205,8 +203,13 @@ def _make(folder: Path, fill: Callable[[Path], None]) -> None:
         make_trusted(folder.parent)
         with tempfile.TemporaryDirectory(prefix=".building-", dir=folder.parent) as scratch:
             product = Path(scratch) / "product"
-            product.mkdir(mode=0o700)
+            product.mkdir()
             fill(product)
+            # Whatever the umask is: others may read, and not write, what is preloaded. An image of
+            # a container is often made by root and run by another user.
+            for path in (product, *product.rglob("*")):
+                if not path.is_symlink():
+                    path.chmod(0o755)
             try:
                 product.rename(folder)
             except OSError:
@@ -300,4 +303,4 @@ def make_trusted(folder: Path) -> None:
     for one in (folder.parent, folder):
         if not one.is_dir():
             one.mkdir(exist_ok=True)
-            one.chmod(0o700)
+            one.chmod(0o755)

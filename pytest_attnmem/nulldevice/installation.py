@@ -213,7 +213,7 @@ def _alone(kept: Path) -> Iterator[None]:
     """
     import fcntl  # the command is listed on Windows too, which has none
 
-    kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    kept.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
     with open(kept.with_name(kept.name + ".lock"), "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -35,8 +35,8 @@ def folder(release: str) -> Path:
 
 
 def is_whole(folder: Path) -> bool:
-    """Returns True if a build was installed there to its end."""
-    return (folder / "torch" / "version.py").is_file()
+    """Returns True if a build was installed there to its end, and this user may read it."""
+    return os.path.isfile(folder / "torch" / "version.py")
 
 
 def variables(front: Path, over: Mapping[str, str]) -> dict[str, str]:

@@ -30,8 +30,8 @@ def cache(tmp_path):
     return tmp_path / "home" / "pytest-attnmem" / "nulldevice"
 
 
-def test_a_new_cache_is_its_user_s_alone(cache):
-    assert [oct(path.stat().st_mode & 0o777) for path in (cache, cache.parent)] == ["0o700"] * 2
+def test_a_new_cache_is_its_user_s_alone_to_write_and_all_may_read_it(cache):
+    assert [oct(path.stat().st_mode & 0o777) for path in (cache, cache.parent)] == ["0o755"] * 2
     check_trusted(cache)
     check_trusted(cache.parent)
 
@@ -71,3 +71,17 @@ def test_a_build_is_checked_from_the_library_up(cache, monkeypatch, tmp_path, de
     with pytest.raises(BackendUnavailable) as error:
         build.build_alone(13, [])
     assert f"chmod -R go-w {planted}" in str(error.value)
+
+
+@pytest.mark.parametrize("umask", [0o077, 0], ids=oct)
+def test_another_user_may_read_a_build_and_not_write_it(cache, monkeypatch, tmp_path, umask):
+    built = tmp_path / "cuda13.so"
+    built.write_bytes(write(build.LIBRARY, []))
+    monkeypatch.setattr(build, "_built", lambda major: built)
+    monkeypatch.setattr(build, "cache_folder", lambda: cache)
+    before = os.umask(umask)
+    try:
+        folder = build.build_alone(13, [])
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in (folder, *folder.rglob("*"))} == {0o755}
