@@ -54,6 +54,7 @@ def execute(arguments: Namespace) -> int:
     if arguments.dry_run:
         print("\n".join(_planned(wanted, installer)))
         return 0
+    build.cache_folder()  # refuses one that is of no use, before anything is fetched
     if not version.cuda and not _is_kept():
         installation.keep(version, installer, _show)
     torch = torch_build.find()

@@ -158,6 +158,12 @@ def cache_folder() -> Path:
             f"the null device needs a cache folder without spaces and colons, not {folder}:"
             " set XDG_CACHE_HOME"
         )
+    there = next(path for path in (folder, *folder.parents) if os.path.exists(path))
+    if sys.platform == "linux" and os.statvfs(there).f_flag & os.ST_NOEXEC:
+        raise BackendUnavailable(
+            f"the null device needs a cache folder that libraries can be loaded from, and {there}"
+            " is mounted noexec, as docker's --tmpfs is: set XDG_CACHE_HOME"
+        )
     return folder
 
 
@@ -216,7 +222,10 @@ def _make(folder: Path, fill: Callable[[Path], None]) -> None:
                 if not (folder / LIBRARY).is_file():
                     raise
     except OSError as error:
-        raise BackendUnavailable(f"the null device cannot write its cache: {error}") from None
+        raise BackendUnavailable(
+            f"the null device cannot write its cache: {error}; set XDG_CACHE_HOME to a folder of"
+            " your own"
+        ) from None
 
 
 def _compiled(cache: Path, major: int, packages: Sequence[Path]) -> Path:

@@ -1,7 +1,9 @@
 import ctypes
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -82,6 +84,17 @@ def test_a_cache_that_cannot_be_preloaded_from_is_refused(monkeypatch):
     assert refusal(build.cache_folder) == (
         "the null device needs a cache folder without spaces and colons, not"
         " /my cache/pytest-attnmem/nulldevice: set XDG_CACHE_HOME"
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the null device is for Linux")
+def test_a_cache_on_a_file_system_without_execution_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "none" / "yet"))
+    found = SimpleNamespace(f_flag=os.ST_NOEXEC)
+    monkeypatch.setattr(os, "statvfs", lambda path: found if path == tmp_path else None)
+    assert refusal(build.cache_folder) == (
+        "the null device needs a cache folder that libraries can be loaded from, and"
+        f" {tmp_path} is mounted noexec, as docker's --tmpfs is: set XDG_CACHE_HOME"
     )
 
 
@@ -166,6 +179,7 @@ def test_a_cache_that_cannot_be_written_is_one_line(tmp_path):
     (tmp_path / "file").touch()
     text = refusal(build._make, tmp_path / "file" / "x" / "key", lambda product: None)
     assert text.startswith("the null device cannot write its cache: ")
+    assert text.endswith("; set XDG_CACHE_HOME to a folder of your own")
 
 
 def test_the_second_of_two_builders_uses_what_the_first_made(tmp_path):
