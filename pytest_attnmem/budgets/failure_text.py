@@ -78,7 +78,8 @@ def _of_tensors(held: tuple[Held, ...], value: int | None, limit: int | None) ->
     masks = (one.held for one in groups if one.held.dtype == "bool")
     if any(prod(mask.shape) >= prod(largest.shape) for mask in masks):
         return Topic.MASK
-    if largest.holder and not _is_saved(largest) and largest.role not in _OF_TRAINING:
+    kept = bool(largest.holder) and not _is_saved(largest)
+    if kept and largest.role not in _OF_TRAINING and not largest.holder.startswith("the local "):
         return Topic.RETAINED
     if largest.op in _CASTS:
         return Topic.DTYPE
@@ -87,9 +88,11 @@ def _of_tensors(held: tuple[Held, ...], value: int | None, limit: int | None) ->
     if _of_all_pairs(largest):
         alike = sum(one.count for one in groups if _of_all_pairs(one.held))
         return Topic.SCORES if alike < 3 else Topic.TEMPORARIES
+    if kept:
+        return Topic.RETAINED
     of_layers = "*" in largest.module  # a tensor of each layer, which only a backward pass frees
-    kept = of_layers or _is_saved(largest) or largest.role in _OF_TRAINING
-    return Topic.SAVED if kept else _of_temporaries(held, value, limit)
+    saved = of_layers or _is_saved(largest) or largest.role in _OF_TRAINING
+    return Topic.SAVED if saved else _of_temporaries(held, value, limit)
 
 
 def _of_temporaries(held: tuple[Held, ...], value: int | None, limit: int | None) -> Topic:

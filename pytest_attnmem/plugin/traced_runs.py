@@ -16,6 +16,7 @@ from ..measurement.protocol import SearchTime
 from ..measurement.symbolic_shapes import Elsewhere, proved
 from .item_arguments import further_arguments, sized_arguments
 from .plan import values_of
+from .session import SESSION
 from .traced_rerun import TracedRerun
 
 if TYPE_CHECKING:
@@ -101,7 +102,10 @@ class TracedRuns:
 
     @property
     def _arguments(self) -> Mapping[str, str]:
-        return {**sized_arguments(self._item), **further_arguments(self._item)}
+        """Symbol → argument; a recording varies the usual sizes alone, as its forms do."""
+        recorded = self._item.config.stash[SESSION].settings.update
+        further = {} if recorded else further_arguments(self._item)
+        return {**sized_arguments(self._item), **further}
 
     @property
     def sizes(self) -> Mapping[str, int]:

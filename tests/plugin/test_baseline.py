@@ -44,7 +44,7 @@ def test_what_needs_more_than_before_fails_and_says_who_holds_it(scripted):
         "peak 120 B is 20 B over its baseline 100 B (+20.0%) on scripted   attnmem-baseline.json"
     )
     held = "    120 B  [120] uint8  take  model.py:7  in forward"
-    meant = ["  if this is intended: --attnmem-update all", "  attnmem explain parts"]
+    meant = ["  if this is intended: --attnmem-update all", "  attnmem explain temporaries"]
     assert ran.report("test_bare") == [first, "  held at the peak (1 tensor):", held, *meant]
     assert ran.report("test_marked") == [
         first,

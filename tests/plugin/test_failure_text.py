@@ -140,7 +140,7 @@ def test_it(qkv):
     ]
     unseen = f"  and {held} B that the second run did not account for"
     told = [f"{unseen} (scratch inside kernels, most likely)"] if held else []
-    assert lines[4:] == [*told, "  attnmem explain parts"]
+    assert lines[4:] == [*told, "  attnmem explain temporaries"]
 
 
 def test_a_budget_of_a_failing_test_is_explained_below_its_own_traceback(attention):
@@ -238,7 +238,7 @@ def test_after():
         assert ran.report(f"{test}.test_it")[2:] == [
             "  held at the peak (1 tensor):",
             f"    16.0 KiB  [4096] float32  ones  test_suite.py:{line}  in test_it",
-            "  attnmem explain parts",
+            "  attnmem explain temporaries",
         ]
 
 

@@ -61,10 +61,10 @@ def test_who_holds(pytester, backend):
     peak, rest = text.split("_ test_peak _")[1].split("_ test_retained _")
     retained, region = rest.split("_ test_region _")
     for part in (peak, region):
-        assert "held by Loop.outputs[0] and 2 others" in part
-        assert "held by the local made[0] of run and 1 other" in part
+        assert "held by Loop.outputs[0], Loop.outputs[1], Loop.outputs[2]" in part
+        assert "held by the local made[0] of run, the local made[1] of run" in part
         assert part.count("held by") == 2
-    assert "held by Loop.outputs[0] and 2 others" in retained
+    assert "held by Loop.outputs[0], Loop.outputs[1], Loop.outputs[2]" in retained
     assert retained.count("held by") == 1
     rows = json.loads((pytester.path / "out.json").read_text("utf-8"))["results"]
     found = [[one.get("holder", "") for one in row["held"]] for row in rows]

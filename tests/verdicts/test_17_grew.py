@@ -49,7 +49,7 @@ def test_a_size_that_happens_to_be_n_is_no_n(suite, monkeypatch, backend):
         "      1000.0 KiB  [256, 1000] float32  empty  test_g.py:10  in test_g      ← N·1000",
         "    20 × 1.0 KiB  [256] float32        empty  test_g.py:9   in <listcomp>",
         "  if this is intended: --attnmem-update all",
-        "  attnmem explain parts",
+        "  attnmem explain temporaries",
     ]
 
 

@@ -72,7 +72,7 @@ def test_it(attnmem):
     assert ran.report("test_it")[-3:] == [
         "peak 16.0 KiB exceeds budget 1.0 KiB (16.0x) on cpu",
         "  budget    1 KiB   test_suite.py:5",
-        "  attnmem explain parts",
+        "  attnmem explain temporaries",
     ]
 
 
