@@ -154,7 +154,7 @@ def published() -> None:
     seen = set()
     for source in sources().values():
         for table in source.tables:
-            key = (table.program, json.dumps(table.arguments))
+            key = (table.program, json.dumps(table.arguments, default=str))
             if key in seen or not table.rows or table.ranks or table.checkout or table.requirements:
                 continue
             seen.add(key)
