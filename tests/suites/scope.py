@@ -186,15 +186,20 @@ def functions(file: Path) -> Iterator[tuple[str, range]]:
             yield node.name, range(first.lineno, (node.end_lineno or 0) + 1)
 
 
-def rows(found: Mapping[str, Any]) -> Iterator[tuple[str, int, dict[str, int], list[str]]]:
-    """Yields each file, its lines, those of functions that each kind reached, and the idle ones."""
+def rows(
+    found: Mapping[str, Any],
+) -> Iterator[tuple[str, int, dict[str, int], list[tuple[str, int]]]]:
+    """Yields each file, its lines, those of functions that each kind reached, and the idle ones.
+
+    An idle function has its name and the lines of its body.
+    """
     for file in files():
         name = file.relative_to(PACKAGE).as_posix()
         bodies = list(functions(file))
         inside = {line for _, body in bodies for line in body}
         reached = {kind: {*one["lines"].get(name, ())} & inside for kind, one in found.items()}
         every = set().union(*reached.values())
-        idle = [function for function, body in bodies if every.isdisjoint(body)]
+        idle = [(one, len(body)) for one, body in bodies if every.isdisjoint(body)]
         count = len(file.read_text("utf-8").splitlines())
         yield name, count, {kind: len(lines) for kind, lines in reached.items()}, idle
 
@@ -211,7 +216,9 @@ def table(found: Mapping[str, Any]) -> str:
     ]
     for name, count, reached, idle in rows(found):
         counts = " | ".join(str(reached[kind] or "") for kind in found)
-        lines.append(f"| {name} | {count} | {counts} | {', '.join(f'`{one}`' for one in idle)} |")
+        lines.append(
+            f"| {name} | {count} | {counts} | {', '.join(f'`{one}`' for one, _ in idle)} |"
+        )
     operators = sorted({one for of in found.values() for one in of["operators"]})
     lines += ["", f"## {len(operators)} operators", "", ", ".join(f"`{one}`" for one in operators)]
     return "\n".join([*lines, ""])
@@ -226,9 +233,12 @@ def sums(found: Mapping[str, Any]) -> str:
         files_of = sum(map(bool, counts))
         lines.append(f"| {kind} | {sum(counts)} | {files_of} | {len(of['operators'])} |")
     operators = {one for of in found.values() for one in of["operators"]}
-    total, idle = sum(count for _, count, _, _ in every), sum(len(one[3]) for one in every)
-    lines += ["", f"Together they ask for the rules of {len(operators)} operators. Of {total} lines"
-              f" in {len(every)} files, no program reaches {idle} functions."]  # fmt: skip
+    total = sum(count for _, count, _, _ in every)
+    idle = [lines for _, _, _, functions in every for _, lines in functions]
+    together = f"Together they ask for the rules of {len(operators)} operators."
+    reached_by_none = f"{len(idle)} functions of {sum(idle)} lines"
+    told = f" Of {total} lines in {len(every)} files, no program reaches {reached_by_none}."
+    lines += ["", together + told]
     return "\n".join([*lines, ""])
 
 
