@@ -348,7 +348,7 @@ def main(names: list[str]) -> int:
         work = Path(name).resolve()
         work.chmod(0o755)
         build = [uv, "build", "--quiet", "--wheel", "--out-dir", str(work), str(ROOT)]
-        subprocess.run(build, check=True)
+        subprocess.run(build, check=True, env={**os.environ, "ATTNMEM_RUNTIME": "1"})
         (wheel,) = work.glob("*.whl")
         for place in PLACES:
             rootless = place.how == "read-only" and os.geteuid() != 0  # cannot be another user
