@@ -482,7 +482,7 @@ class TestCompare:
             "  held at the peak (2 tensors):",
             "    1.0 KiB  [16, 16] float32  ones  test_attnmem.py:N  in squares",
             "    1.0 KiB  [16, 16] float32  neg   test_attnmem.py:N  in squares",
-            "  attnmem explain parts",
+            "  attnmem explain temporaries",
         ]
 
     def test_bounds_that_are_just_kept_and_just_not(self, memory: AttnMem) -> None:
