@@ -59,7 +59,8 @@ The same programs with FakeGPU (github:FanBB2333/FakeGPU, {commit}) as an H100, 
 {torch}. Its `fakecuda` patches PyTorch and computes on the CPU; `native` puts libraries of its own
 in front of CUDA's, as null does. `fakecuda` follows no default device, so each tensor names its own
 here. Each program has a process of its own, and FakeGPU, which keeps the tensors in the host's
-memory, {limit} GiB of that. Milliseconds are the processor's, the least of {rounds} rounds; the
+memory, {limit} GiB of that. Milliseconds are the processor's, the least of {rounds}
+rounds, on a machine that did other work too, so read the ratios alone; the
 peak is of the requested bytes in `torch.cuda.memory_stats()`, above those before the round.
 `benchmarks/fakegpu_programs.py` writes the table.
 

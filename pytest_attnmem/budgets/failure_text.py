@@ -79,7 +79,7 @@ def _of_tensors(held: tuple[Held, ...], value: int | None, limit: int | None) ->
     if any(prod(mask.shape) >= prod(largest.shape) for mask in masks):
         return Topic.MASK
     kept = bool(largest.holder) and not _is_saved(largest)
-    if kept and largest.role not in _OF_TRAINING and not largest.holder.startswith("the local "):
+    if kept and largest.role not in _OF_TRAINING and not _of_all_pairs(largest):
         return Topic.RETAINED
     if largest.op in _CASTS:
         return Topic.DTYPE

@@ -41,7 +41,7 @@ def told(seen: Measurement):
         ((replace(KEYS, role="saved"),), Topic.SAVED),
         ((replace(KEYS, holder="Loop.outputs[3]"),), Topic.RETAINED),
         ((replace(KEYS, op="cat", holder="Cache.k"),), Topic.RETAINED),
-        ((replace(KEYS, op="cat", holder="the local keys[0] of run"),), Topic.COPY),
+        ((replace(SCORES, holder="the local kept[0] of run"),), Topic.SCORES),
         ((replace(KEYS, op="to_copy", holder="model.weight", role="parameter"),), Topic.DTYPE),
         ((replace(KEYS, holder="saved by Scatter.ctx.kept[0]"),), Topic.SAVED),
         ((replace(KEYS, module="0.mlp"), replace(KEYS, module="1.mlp")), Topic.SAVED),

@@ -81,9 +81,8 @@ def absent_calls(
             if hasattr(owner, name)
         },
         (torch._C, _CLEARING): absent(_CLEARING, "torch._C."),
-        # torch._dynamo.reset() imports a module that imports these.
+        # torch._dynamo.reset() imports a module that imports this.
         (torch._C, "_cuda_CUDAAllocator_AllocatorState"): type("AllocatorState", (), {}),
-        (torch._C, "_set_cached_tensors_enabled"): lambda _: None,
         **size("cublas_workspace_size", "CublasWorkspaceSize", workspaces.cublas),
         **size(
             "cublaslt_workspace_size",
