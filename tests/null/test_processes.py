@@ -1,5 +1,7 @@
 """The processes that a program starts by ``multiprocessing``, on its null device."""
 
+import importlib.resources
+
 import pytest
 
 SUM = "__import__('torch').arange(4.0, device='cuda').sum().item()"
@@ -37,6 +39,23 @@ answer(done.stdout.split(), done.stderr, plain.stdout.strip(), plain.stderr)
 """
     found = under(script, ATTNMEM_TEST="a process of its own")
     assert found == (["own", "False", "6.0"], "", "False", "")
+
+
+def test_values_are_true_in_an_isolated_process_by_the_line_in_site_packages(under, tmp_path):
+    """It ignores PYTHONPATH."""
+    line = importlib.resources.files("pytest_attnmem.nulldevice").joinpath("front.pth")
+    tmp_path.joinpath("front.pth").write_text(line.read_text("utf-8"), "utf-8")
+    script = f"""
+import subprocess
+from pytest_attnmem.backends.null.program import prepare
+prepare(10**11)
+start = "import site, sys; site.addsitedir({str(tmp_path)!r});"
+start += "sys.modules.pop('sitecustomize', None); site.execsitecustomize();"
+code = start + "print(sys.flags.isolated, {SUM}, any('startup' in one for one in sys.path))"
+done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True)
+answer(done.stdout.split(), done.stderr)
+"""
+    assert under(script, ATTNMEM_TEST="a process of its own") == (["1", "6.0", "False"], "")
 
 
 def test_a_process_tells_its_parent_what_is_not_known(under):

@@ -48,6 +48,20 @@ def test_the_line_in_site_packages_puts_the_build_of_this_python_first(tmp_path,
     assert done.stdout.strip() == str(not tag)
 
 
+@pytest.mark.parametrize("folder", ["pytest_attnmem/backends/null/startup", "elsewhere"])
+def test_the_line_adds_the_start_of_this_package_and_of_no_other(tmp_path, folder):
+    (tmp_path / "front.pth").write_text(TEXT)
+    script = f"import site, sys; site.addsitedir({str(tmp_path)!r}); print(sys.path[0])"
+    done = subprocess.run(
+        [sys.executable, "-S", "-I", "-c", script],
+        env={**os.environ, "ATTNMEM_NULL_START": f"/site/{folder}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout.strip() == f"/site/{folder}") == (folder != "elsewhere")
+
+
 def test_without_the_line_pythonpath_takes_its_place(monkeypatch, tmp_path):
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     front = tmp_path / "front"

@@ -4,7 +4,8 @@ The program runs in this process, so PyTorch's counters can be read when it ends
 it starts inherit the null device by their environment, however they are started: by
 ``multiprocessing``, ``subprocess`` or ``torchrun``. ``startup/sitecustomize.py``, which Python runs
 first, prepares each that imports torch, so that it computes values as this one does, and counts its
-memory. A process that is not Python's, or isolated, reads NaN.
+memory. ``PYTHONPATH`` has that file found, and under ``-I`` and ``-E`` the package's ``.pth`` file
+does. A process that is not Python's, or isolated where nothing reads that file, reads NaN.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ _LAST_MOMENT = 0.05
 
 _PATH: Final = "PYTHONPATH"
 _STARTUP: Final = str(Path(__file__).parent / "startup")
+#: The folder that the line in ``front.pth`` adds to ``sys.path``; only one that ends as this does.
+_START: Final = "ATTNMEM_NULL_START"
 _LIMIT: Final = "ATTNMEM_NULL_VALUES_LIMIT"
 _MUST_KNOW: Final = "ATTNMEM_NULL_MUST_KNOW"
 
@@ -79,6 +82,7 @@ def follow_processes(values_limit: int, must_know: bool) -> None:
     """Prepares each process that is started from now on."""
     os.environ[_LIMIT] = str(values_limit)
     os.environ[_MUST_KNOW] = str(int(must_know))
+    os.environ[_START] = _STARTUP
     paths = os.environ.get(_PATH)
     if paths is None or _STARTUP not in paths.split(os.pathsep):
         os.environ[_PATH] = _STARTUP if not paths else f"{_STARTUP}{os.pathsep}{paths}"
