@@ -72,9 +72,11 @@ def topic(verdict: Verdict) -> Topic:
 def _of_tensors(held: tuple[Held, ...], value: int | None, limit: int | None) -> Topic:
     """Returns the topic of the largest tensors."""
     groups = grouped(held)
+    if groups[0].held.scratch:
+        if _is_mostly_scratch(held, value, limit):
+            return Topic.SCRATCH
+        groups = [one for one in groups if not one.held.scratch]
     largest = groups[0].held
-    if largest.scratch:
-        return Topic.SCRATCH
     masks = (one.held for one in groups if one.held.dtype == "bool")
     if any(prod(mask.shape) >= prod(largest.shape) for mask in masks):
         return Topic.MASK
@@ -93,6 +95,14 @@ def _of_tensors(held: tuple[Held, ...], value: int | None, limit: int | None) ->
     of_layers = "*" in largest.module  # a tensor of each layer, which only a backward pass frees
     saved = of_layers or _is_saved(largest) or largest.role in _OF_TRAINING
     return Topic.SAVED if saved else _of_temporaries(held, value, limit)
+
+
+def _is_mostly_scratch(held: tuple[Held, ...], value: int | None, limit: int | None) -> bool:
+    """Returns True if scratch makes the excess, or half of what is held where nothing limits it."""
+    scratch = sum(one.nbytes for one in held if one.scratch)
+    if value is None or limit is None:
+        return 2 * scratch >= sum(one.nbytes for one in held)
+    return scratch >= value - limit
 
 
 def _of_temporaries(held: tuple[Held, ...], value: int | None, limit: int | None) -> Topic:

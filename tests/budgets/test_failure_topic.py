@@ -69,6 +69,25 @@ def test_smaller_copies_are_the_cause_if_they_alone_are_the_excess(
     assert topic(judge(measured, Budget(limit))) is expected
 
 
+@pytest.mark.parametrize(
+    ("limit", "others", "expected"),
+    [
+        (8100, 2, Topic.SCRATCH),
+        (7900, 2, Topic.TEMPORARIES),
+        (None, 1, Topic.SCRATCH),
+        (None, 2, Topic.TEMPORARIES),
+    ],
+)
+def test_scratch_is_the_cause_if_it_is_the_excess_or_half_of_a_growth(
+    seen: Measurement, limit: int | None, others: int, expected: Topic
+) -> None:
+    tensors = [replace(KEYS, nbytes=4000, op=op) for op in ("add", "mul")[:others]]
+    held = (Held.of_scratch(4096, "sum", "a.py:4"), *tensors)
+    measured = replace(seen, held=held, peak_bytes=4096 + 4000 * others)
+    verdict = judge(measured, Budget(limit))
+    assert topic(replace(verdict, outcome=Outcome.OVER)) is expected
+
+
 def test_what_is_left_is_kept_or_saved(told) -> None:
     assert told(SCORES, metric="retained") is Topic.RETAINED
     saved = replace(KEYS, holder="saved by MulBackward0 in the graph of Loop.losses[0]")
