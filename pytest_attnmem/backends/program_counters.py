@@ -48,6 +48,9 @@ class _Statistics(Mapping[str, int]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
+    def __bool__(self) -> bool:
+        return any(True for _ in self)  # each window asks
+
 
 class _Device:
     """What the counters of one device show, beside the allocator's numbers."""

@@ -38,10 +38,17 @@ class MarkerLine:
         return _line_of(self._item, self._node, self._metric)
 
 
-def read_markers(item: pytest.Item, running: str = "auto") -> tuple[BudgetSpec, ...]:
+#: By the id of a marker: the marker and its budget, which the tests of a parametrization share.
+ParsedMarkers = dict[int, tuple[Any, BudgetSpec]]
+
+
+def read_markers(
+    item: pytest.Item, parsed: ParsedMarkers, running: str = "auto"
+) -> tuple[BudgetSpec, ...]:
     """Returns the test's budgets, one for each metric; a function's marker hides its class's.
 
     Each has its line and its backend, which depends on the session's backend, ``running``.
+    ``parsed`` has the markers of earlier tests, and gets this one's.
 
     Raises:
         AttnMemError: a marker cannot be read; the text says where it is.
@@ -51,7 +58,9 @@ def read_markers(item: pytest.Item, running: str = "auto") -> tuple[BudgetSpec, 
     for node, mark, place in _markers(item):
         where = MarkerLine(item, node, str(mark.kwargs.get("metric", "peak")))
         try:
-            spec = parse(mark.args, mark.kwargs)
+            if id(mark) not in parsed:
+                parsed[id(mark)] = mark, parse(mark.args, mark.kwargs)
+            _, spec = parsed[id(mark)]
             spec = replace(spec, where=where, backend=backend_name(spec, running))
         except AttnMemError as error:
             raise type(error)(f"{MARKER}: {error}   {where}") from error

@@ -14,14 +14,13 @@ import re
 import sys
 import textwrap
 from collections.abc import Mapping
-from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, Final
+
+import pytest
 
 from ..errors import ProgramRefused
 from .plan import values_of
-
-if TYPE_CHECKING:
-    import pytest
 
 _CUDA: Final = re.compile(r"cuda(:\d+)?")
 #: Calls that take the name of a device and put no tensor there.
@@ -31,6 +30,9 @@ _SETTINGS: Final = re.compile(
 #: The most functions that are read for one test.
 _MOST: Final = 100
 _METHODS_BEFORE: Final = ("setUp", "setup_method", "asyncSetUp")
+#: The definition of each function, which the tests of a parametrization share; None: nobody has it.
+_Definitions = dict[CodeType, ast.FunctionDef | ast.AsyncFunctionDef | None]
+_DEFINITIONS: Final = pytest.StashKey[_Definitions]()
 
 
 def names_cuda(item: pytest.Item) -> bool:
@@ -41,7 +43,8 @@ def names_cuda(item: pytest.Item) -> bool:
     """
     owner = getattr(item, "cls", None)
     own = vars(owner) if owner else {}
-    reader = _Reader(dict(values_of(item)), owner, str(item.path.parent))
+    known = item.config.stash.setdefault(_DEFINITIONS, {})
+    reader = _Reader(dict(values_of(item)), owner, str(item.path.parent), known)
     try:
         function = inspect.unwrap(getattr(item, "obj", None) or (lambda: None))
         functions = [getattr(function, "__func__", function)]
@@ -54,10 +57,17 @@ def names_cuda(item: pytest.Item) -> bool:
 class _Reader:
     """Reads functions, each once."""
 
-    def __init__(self, arguments: Mapping[str, Any], owner: type | None, folder: str) -> None:
+    def __init__(
+        self,
+        arguments: Mapping[str, Any],
+        owner: type | None,
+        folder: str,
+        definitions: _Definitions,
+    ) -> None:
         self._arguments = arguments
         self._owner = owner
         self._folder = folder
+        self._definitions = definitions
         self._seen: set[Any] = set()
 
     def finds(self, function: FunctionType) -> bool:
@@ -69,7 +79,9 @@ class _Reader:
             if function.__code__ in self._seen:
                 continue
             self._seen.add(function.__code__)
-            tree = _parsed(function)
+            if function.__code__ not in self._definitions:
+                self._definitions[function.__code__] = _parsed(function)
+            tree = self._definitions[function.__code__]
             if tree is None:
                 continue
             scope = {**_scope(function), **arguments, "self": self._owner}

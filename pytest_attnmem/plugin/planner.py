@@ -59,7 +59,7 @@ def make_plan(
         AttnMemError: a marker cannot be read, or its backend is not available.
     """
     settings = session.settings
-    specs = () if settings.disable else read_markers(item, settings.backend)
+    specs = () if settings.disable else read_markers(item, session.parsed, settings.backend)
     if specs:
         check_ranks(item)
     default = None if specs or settings.disable else budget_of_unmarked(item, session)

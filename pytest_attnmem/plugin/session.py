@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..baselines.entries import Baseline
     from ..measurement.garbage import GarbageFreezer
     from ..report.record import Record
+    from .markers import ParsedMarkers
     from .options import Settings
     from .simulated_session import SimulatedSession
 
@@ -48,6 +49,8 @@ class Session:
         """The baseline, if the session has one."""
         self.openers = openers
         """The openers of backends that plugins add."""
+        self.parsed: ParsedMarkers = {}
+        """The budgets that markers describe."""
         self.simulated: SimulatedSession | None = None
         """The device that programs see outside windows too, if the session's is simulated."""
         self._collector: GarbageFreezer | None = None

@@ -27,6 +27,7 @@ class Item:
     def __init__(self, obj, cls=None, **funcargs):
         self.obj, self.cls, self.funcargs = obj, cls, funcargs
         self.path = Path(__file__)
+        self.config = types.SimpleNamespace(stash=pytest.Stash())
 
 
 def moves_by_method(x):

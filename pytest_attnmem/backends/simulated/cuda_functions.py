@@ -148,6 +148,12 @@ class CudaFunctions:
         self._stream = self._default = self._stream_type(stream_id=0)
         self._generators = (DefaultGenerator(random),)
         self._heard: list[Any] = []
+        self._of_every_window: dict[tuple[Any, str], Any] = {
+            **_of_one_device(),
+            **attention_patches(device.profile),
+            **build_patches(device.version),
+            **{(torch.cuda, name): value for name, value in self._names().items()},
+        }
 
     def patches(self) -> dict[tuple[Any, str], Any]:
         """Returns the functions by owner and name, for a window of this process."""
@@ -161,13 +167,10 @@ class CudaFunctions:
         functions = {**self._of_devices(), **self._of_memory(), **self._of_streams()}
         found: dict[tuple[Any, str], Any] = {
             **{key: call for key, call in absent.items() if key[1] not in _THERE},
-            **_of_one_device(),
-            **attention_patches(self._device.profile),
-            **build_patches(self._device.version),
+            **self._of_every_window,
             **{(torch._C, f"_cuda_{name}"): function for name, function in functions.items()},
             **{(torch._C, f"_accelerator_{name}"): function
                for name, function in self._of_accelerator().items()},
-            **{(torch.cuda, name): value for name, value in self._names().items()},
             (torch._C, "_has_cuda"): True,
             **dict.fromkeys(
                 ((torch._C, "_cuda_isInBadFork"), IN_BAD_FORK), is_in_bad_fork

@@ -36,10 +36,11 @@ def patched(patches: Patches) -> Iterator[None]:
 
 def are_set(patches: Patches) -> bool:
     """Returns True if no program has replaced one of the attributes since they were set."""
-    return not any(
-        value is not _value(key) and (_is_programs(_value(key)) or key in _VALUES.lost)
-        for key, value in patches.items()
-    )
+    for key, value in patches.items():
+        present = _value(key)
+        if present is not value and (_is_programs(present) or key in _VALUES.lost):
+            return False
+    return True
 
 
 class _Values:
@@ -48,8 +49,8 @@ class _Values:
     def __init__(self) -> None:
         self._installed: dict[Key, Any] = {}
         """The value of each attribute before it was ever replaced."""
-        self._of_torch: set[Key] = set()
-        """The attributes whose value was no program's then."""
+        self._put: dict[Key, Any] = {}
+        """The value that was last put in each place here, which is no program's."""
         self.lost: defaultdict[Key, list[Any]] = defaultdict(list)
         """Values that a program replaced meanwhile: it may put them back."""
 
@@ -59,24 +60,26 @@ class _Values:
         for key, value in patches.items():
             before = _value(key)
             installed = self._installed.setdefault(key, before)
-            if before is not installed or key not in self._of_torch:
-                if _is_programs(before):
-                    continue
-                if before is installed:
-                    self._of_torch.add(key)
-            if _has(self.lost.get(key, ()), before):
+            if before is not self._put.get(key, _MISSING) and _is_programs(before):
+                continue
+            if self.lost and _has(self.lost.get(key, ()), before):
                 before = installed
             set_here.append((key, value, before))
-            _set(key, value)
+            self._put_in(key, value)
         return set_here
 
     def leave(self, set_here: list[tuple[Key, Any, Any]]) -> None:
         """Restores the values, but where a program has its own."""
         for key, value, before in set_here:
-            if _is_programs(_value(key)):
+            present = _value(key)
+            if present is not value and _is_programs(present):
                 self.lost[key].append(value)
             else:
-                _set(key, before)
+                self._put_in(key, before)
+
+    def _put_in(self, key: Key, value: Any) -> None:
+        self._put[key] = value
+        _set(key, value)
 
 
 #: Of the process, as PyTorch's attributes are.
