@@ -170,9 +170,11 @@ def _needs_gradient(tensor: torch.Tensor) -> bool:
 
 def _network(operators: Operators, op: Any, x: Any, *rest: Any) -> Any:
     """Runs a recurrent network by PyTorch's own cells, though cuDNN would on a device."""
-    if is_for_cudnn(x):
-        operators.current.explain_unknown(BY_CUDNN)
-    return in_cpp(op, x, *rest)
+    if not is_for_cudnn(x):
+        return in_cpp(op, x, *rest)
+    operators.current.explain_unknown(BY_CUDNN)
+    with torch.backends.cudnn.flags(enabled=False):  # a build for CUDA has a cuDNN to call
+        return in_cpp(op, x, *rest)
 
 
 def _of_profile(operators: Operators, function: Callable[..., Any], *args: Any, **kw: Any) -> Any:
