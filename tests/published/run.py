@@ -50,9 +50,10 @@ def paths_of(table: Table, python: Path) -> list[str]:
 
 def checkout_of(table: Table) -> str:
     """Returns the folder of a repository at one commit: a program may run code that is not here."""
-    repository, _, commit = table.checkout.partition("@")
+    repository, _, rest = table.checkout.partition("@")
+    commit, _, path = rest.partition(":")
     name = repository.replace("/", "+")
-    folder = PACKAGES / f"{name}-{commit[:8]}"
+    folder = PACKAGES / "-".join(filter(None, [name, commit[:8], Path(path).name]))
     if repository and not folder.exists():
         mirror, clone = os.environ.get("SUITES_MIRROR"), PACKAGES / f"{name}.git"
         if mirror:
@@ -60,7 +61,7 @@ def checkout_of(table: Table) -> str:
         elif not clone.exists():
             url = f"https://github.com/{repository}"
             run(["git", "clone", "--quiet", "--bare", "--filter=blob:none", url, str(clone)])
-        archive = ["git", f"--git-dir={clone}", "archive", commit]
+        archive = ["git", f"--git-dir={clone}", "archive", commit, *filter(None, [path])]
         packed = subprocess.run(archive, check=True, capture_output=True).stdout
         folder.mkdir(parents=True)
         run(["tar", "x", "-C", str(folder)], input=packed)

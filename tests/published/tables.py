@@ -57,7 +57,7 @@ class Table:
     arguments: dict[str, Any] = field(default_factory=dict)
     requirements: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
-    #: ``owner/repository@commit``, whose code the program runs.
+    #: ``owner/repository@commit``, whose code the program runs; ``:folder`` follows for a part.
     checkout: str = ""
     #: The first rank runs of a world of so many, by ``--ranks``.
     ranks: int = 0
