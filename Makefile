@@ -131,11 +131,12 @@ gpu: $(NULL)/installed
 	$(NULL)/bin/attnmem verify --json build/gpu.json
 	$(NULL)/bin/python -m pytest tests/gpu
 
-# On the null device, which needs the CUDA build of torch: some 5 GB, in an environment of its own.
+# On the null device, which needs the CUDA build of torch: some 5 GB, in an environment of its own. The simulated device
+# stands there without a GPU too.
 install-null: $(NULL)/installed
 
 test-null: $(NULL)/installed
-	$(NULL)/bin/python -m pytest $(ON_NULL) -n auto
+	$(NULL)/bin/python -m pytest $(ON_NULL) tests/backends/simulated -n auto
 
 # Python × torch × pytest, and the plugins: `make matrix CELLS="--tags main"` runs some of the cells.
 matrix:

@@ -17,10 +17,21 @@ from .planned_memory import UnknownScratch
 from .pytorch_device.kernels import in_cpp
 from .scratch.plan_parts import suggested_format
 
+_enable = torch._C._set_cudnn_enabled
 _aten = torch.ops.aten
 #: The largest batches that cuDNN normalizes.
 _CUDNN_TRAINS: Final = 880_801
 _CUDNN_EVALUATES: Final = 65_535
+
+
+def without_cudnn(op: Any, *args: Any) -> Any:
+    """Runs what C++ code composes without cuDNN, which a build for CUDA would call."""
+    enabled = torch.backends.cudnn.enabled
+    _enable(False)
+    try:
+        return in_cpp(op, *args)
+    finally:
+        _enable(enabled)
 
 
 def batch_norm(mark_unknown: Callable[[str], None], *args: Any) -> Any:
@@ -28,11 +39,11 @@ def batch_norm(mark_unknown: Callable[[str], None], *args: Any) -> Any:
     if not args[0].numel() and args[0].dim() > 1:
         return _of_nothing(*args[:3])
     if not _cudnn_normalizes(*args):
-        return in_cpp(_aten.batch_norm.default, *args)
+        return without_cudnn(_aten.batch_norm.default, *args[:-1], False)
     input, weight, bias, mean, variance, training, momentum, eps, _ = args
     if training:
         mark_unknown("aten.batch_norm.default by cuDNN in training")
-        return in_cpp(_aten.batch_norm.default, *args)
+        return without_cudnn(_aten.batch_norm.default, *args[:-1], False)
     input = input.contiguous(memory_format=suggested_format(input))
     rest = [given.contiguous() for given in (weight, bias, mean, variance)]
     return _aten.cudnn_batch_norm.default(input, *rest, False, momentum, eps)[0]
@@ -42,7 +53,7 @@ def mapped_batch_norm(mark_unknown: Callable[[str], None], *args: Any) -> Any:
     """Runs ``aten.batch_norm`` under ``vmap``, which asks its C++ code which kernel is there."""
     if args[0].is_cuda and _cudnn_normalizes(*args):
         mark_unknown("aten.batch_norm.default by cuDNN under torch.vmap")
-    return in_cpp(_aten.batch_norm.default, *args)
+    return without_cudnn(_aten.batch_norm.default, *args[:-1], False)
 
 
 def _of_nothing(input: Any, weight: Any, bias: Any) -> Any:
@@ -96,7 +107,8 @@ def sampled(input: Any, grid: Any, interpolation: int, padding: int, align_corne
     by_cudnn = not (interpolation or padding) and align_corners and _cudnn_takes(input, grid)
     if by_cudnn:
         return _aten.cudnn_grid_sampler.default(input, grid)
-    return in_cpp(_aten.grid_sampler.default, input, grid, interpolation, padding, align_corners)
+    rest = (interpolation, padding, align_corners)
+    return without_cudnn(_aten.grid_sampler.default, input, grid, *rest)
 
 
 def _cudnn_takes(input: Any, grid: Any) -> bool:

@@ -15,7 +15,14 @@ from ...profiles import DeviceProfile
 from ...values.dispatcher import has_kernel
 from .attention.sdpa import Attention, number_of_backend, scaled_dot_product_attention
 from .composed_ops import COMPOSED
-from .cudnn_choices import BY_CUDNN, batch_norm, is_for_cudnn, mapped_batch_norm, sampled
+from .cudnn_choices import (
+    BY_CUDNN,
+    batch_norm,
+    is_for_cudnn,
+    mapped_batch_norm,
+    sampled,
+    without_cudnn,
+)
 from .fast_encoder import encoder_layer, multi_head_attention
 from .op_rules import RULES
 from .operators import Operators
@@ -170,11 +177,9 @@ def _needs_gradient(tensor: torch.Tensor) -> bool:
 
 def _network(operators: Operators, op: Any, x: Any, *rest: Any) -> Any:
     """Runs a recurrent network by PyTorch's own cells, though cuDNN would on a device."""
-    if not is_for_cudnn(x):
-        return in_cpp(op, x, *rest)
-    operators.current.explain_unknown(BY_CUDNN)
-    with torch.backends.cudnn.flags(enabled=False):  # a build for CUDA has a cuDNN to call
-        return in_cpp(op, x, *rest)
+    if is_for_cudnn(x):
+        operators.current.explain_unknown(BY_CUDNN)
+    return without_cudnn(op, x, *rest)
 
 
 def _of_profile(operators: Operators, function: Callable[..., Any], *args: Any, **kw: Any) -> Any:

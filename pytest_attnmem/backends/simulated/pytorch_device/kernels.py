@@ -10,6 +10,7 @@ from typing import Any, Final
 import torch
 from torch.library import Library
 
+from ....values.dispatcher import has_kernel, operator_names
 from ...native_functions import kernels_of_cuda
 
 _is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
@@ -77,8 +78,9 @@ def register(
     """
     fallback, aten = Library("_", "IMPL"), Library("aten", "IMPL")
     fallback.fallback(_unseen(run), _CUDA)
-    for layout in _SPARSE:
-        fallback.fallback(refuse, layout + _CUDA)
+    refused = {key: _kernels_for(key, refuse) for key in (layout + _CUDA for layout in _SPARSE)}
+    for key in refused:
+        fallback.fallback(refuse, key)
     kernels = {_operator(name): None for name in kernels_of_cuda()}
     kernels.pop(None, None)
     with warnings.catch_warnings():
@@ -88,10 +90,20 @@ def register(
         for op, composite in composites.items():
             put(aten, op, composite, f"Autograd{_CUDA}")
             put(aten, op, composite, _CUDA)
-        for other, of_key in others.items():
+        for other, of_key in {**others, **refused}.items():
             for op, kernel in of_key.items():
                 put(aten, op, kernel, other)
     return [fallback, aten]
+
+
+def _kernels_for(key: str, refuse: Run) -> Mapping[Any, Run]:
+    """Returns what refuses each operator that this build of PyTorch has a kernel for, by operator.
+
+    A build for CUDA has such kernels, which no fallback replaces.
+    """
+    names = (name.removeprefix("aten::") for name in operator_names() if has_kernel(name, key))
+    found = (_operator(name) for name in names)
+    return {op: partial(refuse, op) for op in found if op is not None}
 
 
 def register_collectives(kernels: Mapping[Any, Run]) -> list[Library]:
