@@ -2,8 +2,8 @@
 
 Its tokenizer and its data are stood for by functions of ours: all tokens are ones, because no byte
 depends on them. The first validation and three steps are run. The later validations, the CORE
-metric and the samples are left out, which run the model without gradients: the peak is that of a
-step.
+metric and the samples are left out, which run the model without gradients; that the peak is that of
+a step is assumed.
 """
 
 from __future__ import annotations
