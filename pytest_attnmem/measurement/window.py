@@ -55,7 +55,7 @@ class Window:
     _held: tuple[Numbered, ...] = ()
     _left: tuple[Numbered, ...] = ()
     _first_allocation: int | None = None
-    _imports: int = field(default_factory=lambda: len(sys.modules))
+    _known_modules: int = field(default_factory=lambda: len(sys.modules))
     _intervals: list[Interval] = field(default_factory=list)
 
     def add(self, interval: Interval) -> None:
@@ -98,7 +98,7 @@ class Window:
     @property
     def imported(self) -> str:
         """Returns the first module of torch that was imported since the start, or ""."""
-        new = [*sys.modules][self._imports :]  # in the order of their import
+        new = [*sys.modules][self._known_modules :]  # in the order of their import
         return next((name for name in new if name.startswith("torch.")), "")
 
     def close(self, backend: BackendProtocol, pinned: int = 0) -> None:

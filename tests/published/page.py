@@ -27,8 +27,9 @@ work. Nobody measured them for this project, and no program of it has run on a G
 Each source is a file, `tests/published/sources/NAME.toml`: the repository, the path and the commit,
 the GPU and the version of PyTorch, the numbers as they were published. A program of this
 project does the same work with the same shapes (`tests/published/programs`), and takes kernels of
-others from the package index, and a training loop of others from a checkout. `make published` runs
-all of them on null and writes this page; `tests/data/published` has what they read.
+others from the package index, and a training loop of others from a checkout; where a log has the
+whole program that ran, that program runs. `make published` runs all of them on null and writes this
+page; `tests/data/published` has what they read.
 
 A number is *equal* if the bytes that null counts would be published as the same digits: a number
 in bytes to the byte, a number of two decimals to two decimals. There is no tolerance. A snapshot

@@ -51,8 +51,8 @@ def tensors_in(values: Iterable[Any]) -> Iterator[torch.Tensor]:
 _CUDA: Final = "CUDA"
 _META: Final = torch.DispatchKey.Meta
 
-#: The layouts that have keys of their own.
-_SPARSE: Final = ("Sparse", "SparseCsr")
+#: The keys of sparse tensors of CUDA.
+_SPARSE: Final = ("SparseCUDA", "SparseCsrCUDA")
 
 #: The operators of lists of tensors.
 _OF_LISTS: Final = "aten::_foreach_"
@@ -78,9 +78,9 @@ def register(
     """
     fallback, aten = Library("_", "IMPL"), Library("aten", "IMPL")
     fallback.fallback(_unseen(run), _CUDA)
-    refused = {key: _kernels_for(key, refuse) for key in (layout + _CUDA for layout in _SPARSE)}
-    for key in refused:
+    for key in _SPARSE:
         fallback.fallback(refuse, key)
+    refused = {key: _refusals(key, refuse) for key in _SPARSE}
     kernels = {_operator(name): None for name in kernels_of_cuda()}
     kernels.pop(None, None)
     with warnings.catch_warnings():
@@ -96,13 +96,13 @@ def register(
     return [fallback, aten]
 
 
-def _kernels_for(key: str, refuse: Run) -> Mapping[Any, Run]:
-    """Returns what refuses each operator that this build of PyTorch has a kernel for, by operator.
+def _refusals(key: str, refuse: Run) -> Mapping[Any, Run]:
+    """Returns what refuses each operator of ``aten`` that PyTorch has a kernel for, by operator.
 
     A build for CUDA has such kernels, which no fallback replaces.
     """
-    names = (name.removeprefix("aten::") for name in operator_names() if has_kernel(name, key))
-    found = (_operator(name) for name in names)
+    aten = (name for name in operator_names() if name.startswith("aten::"))
+    found = (_operator(name.removeprefix("aten::")) for name in aten if has_kernel(name, key))
     return {op: partial(refuse, op) for op in found if op is not None}
 
 
