@@ -169,7 +169,6 @@ class AttnMem:
         metric: str = "peak",
         tolerance: Any = 0,
         exact: bool = False,
-        oom: str | None = None,
         backend: str | None = None,
         **symbols: Any,
     ) -> Region:
@@ -182,7 +181,7 @@ class AttnMem:
             BudgetError: the limit cannot be read, or a symbol of it has no value.
         """
         check_name(name, limit)
-        options = {"metric": metric, "tolerance": tolerance, "exact": exact, "oom": oom}
+        options = {"metric": metric, "tolerance": tolerance, "exact": exact}
         spec = parse_call_limit("region", limit, options, symbols)
         primed = self._primed(backend)
         judged = partial(self._judge_region, spec=spec, primed=primed)
@@ -200,7 +199,6 @@ class AttnMem:
         metric: str = "peak",
         tolerance: Any = 0,
         exact: bool = False,
-        oom: str | None = None,
         name: str = "check",
         **symbols: Any,
     ) -> Verdict:
@@ -210,9 +208,9 @@ class AttnMem:
             BudgetExceeded: the measurement exceeds the limit or its baseline.
             BudgetError: the limit cannot be read, or a symbol of it has no value.
         """
-        options = {"metric": metric, "tolerance": tolerance, "exact": exact, "oom": oom}
+        options = {"metric": metric, "tolerance": tolerance, "exact": exact}
         spec = parse_call_limit("check", limit, options, symbols)
-        measurement = spec.counted(_measurement_of(measurement))
+        measurement = _measurement_of(measurement)
         shape = self.shape(Source("check", symbols), device_facts(measurement))
         verdict = judge(measurement, resolve(spec, shape, measurement.kinds))
         return self._enforce(name, verdict, measurement, shape)
@@ -292,7 +290,6 @@ class AttnMem:
             return None
         shape = self.shape(Source("the region", spec.symbols), device_facts(measurement))
         part, judged = Part(name, shape, primed, limited=bool(spec.limits)), None
-        measurement = spec.counted(measurement)
         if error is not None and measurement.out_of_memory is None:
             if not spec.limits:
                 return None

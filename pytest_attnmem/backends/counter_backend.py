@@ -82,7 +82,7 @@ class CounterRecorder:
             allocations,
             self._problem,
             self._uncounted,
-            out_of_memory="an allocation was refused, and the error caught" if refused else "",
+            out_of_memory="an allocation was refused" if refused else "",
         )
 
     def _save_peaks(self, statistics: Mapping[str, Any]) -> None:

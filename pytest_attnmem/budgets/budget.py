@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
-from ..measurement.measurement import Measurement
 from ..symbols.attention_shape import AttentionShape
 from .formula_and_contract import FormulaAndContract
 from .growth_contract import Contract
@@ -75,8 +74,6 @@ class BudgetSpec:
     backend: str | None = None
     device: str | None = None
     warmup: int = 0
-    recovers: bool = False
-    """True if the program may run out of memory, catch the error, and go on."""
     compiled: bool = False
     """True if compiled code may need no more memory than the same code when it runs eagerly."""
     fixed: frozenset[str] = frozenset()
@@ -112,10 +109,6 @@ class BudgetSpec:
     def read(self) -> frozenset[str]:
         """The symbols that the limits are known to read."""
         return frozenset().union(*(limit.symbols for limit in self.limits.values()))
-
-    def counted(self, measurement: Measurement) -> Measurement:
-        """Returns the measurement that counts: of a program that recovers, what it held."""
-        return measurement.after_recovery() if self.recovers else measurement
 
     def limit_for(self, kinds: tuple[str, ...]) -> tuple[str, Limit] | None:
         """Returns kind and limit for a device of ``kinds`` (closest first), or None."""

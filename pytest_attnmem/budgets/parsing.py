@@ -43,9 +43,6 @@ _MAX_NAME = 64
 #: The only bound on compiled code: the memory of the same code when it runs eagerly.
 NO_MORE = "<=eager"
 
-#: What a program does that catches the error of running out of memory.
-EXPECTED = "expected"
-
 
 _KNOWN = frozenset(SYMBOLS) | frozenset(ALIASES) | {"dtype", "threads"}
 
@@ -60,7 +57,6 @@ def memory_budget(
     device: str | None = None,
     warmup: int = 0,
     ranks: int | None = None,
-    oom: str | None = None,
     compiled: str | None = None,
     fixed: Any = (),
     **symbols: Any,
@@ -75,11 +71,6 @@ def memory_budget(
         raise BudgetError(f"warmup={shown(warmup)} is not a number of runs from 0 to 1000")
     if ranks is not None and (not isinstance(ranks, int) or isinstance(ranks, bool) or ranks < 1):
         raise BudgetError(f"ranks={shown(ranks)} is not a number of ranks; write ranks=8")
-    if oom is not None and not (isinstance(oom, str) and oom == EXPECTED):
-        raise BudgetError(
-            f"oom={shown(oom)} is not known; write oom={EXPECTED!r} for a body that runs out of"
-            " memory, catches the error and goes on"
-        )
     if compiled not in (None, NO_MORE):
         raise BudgetError(f"compiled={shown(compiled)} is not a bound; write compiled={NO_MORE!r}")
     if type(device).__name__ == "device":  # torch's, found by its name: torch is not imported here
@@ -101,7 +92,6 @@ def memory_budget(
         backend,
         device,
         warmup,
-        oom is not None,
         compiled is not None,
         kept,
         symbols,

@@ -65,9 +65,6 @@ class Verdict:
 
 #: The reason of a window that saw no allocation at all.
 NOTHING: Final = "nothing was allocated"
-_RECOVERED: Final = (
-    "the program caught the error: oom='expected' judges what it held, if it is meant to recover"
-)
 
 #: Measures the growth of a metric at other sizes than the measurement's, for a contract's budget.
 Vary = Callable[[Budget, Measurement], GrowthFindings]
@@ -89,10 +86,12 @@ def judge(
     def unknown(reason: str, obstacle: Obstacle) -> Verdict:
         return verdict(Outcome.NOT_ENFORCED, reason, obstacle)
 
+    def over(reason: str) -> Verdict:
+        return replace(verdict(Outcome.OVER, reason), hint=measurement.recovery)
+
     value, limit = measurement.value(budget.metric), budget.limit_bytes
     if measurement.out_of_memory is not None:
-        hint = _RECOVERED if measurement.recovered else ""
-        return replace(verdict(Outcome.OVER, _out_of_memory(measurement, limit)), hint=hint)
+        return verdict(Outcome.OVER, _out_of_memory(measurement, limit))
     if measurement.unmeasured is not None:
         return unknown(measurement.unmeasured, Obstacle.NOT_COUNTED)
     if value is None:
@@ -121,11 +120,13 @@ def judge(
     if above or below:  # depends on the bytes that the import pinned
         return unknown(doubt, Obstacle.FIRST_IMPORT)
     if value > limit + allowance:
-        return verdict(Outcome.OVER, _over(value, limit, measurement, budget))
+        return over(_over(value, limit, measurement, budget))
     if budget.exact and value < limit - allowance:
-        return verdict(Outcome.OVER, _under(value, limit, measurement, budget))
+        return over(_under(value, limit, measurement, budget))
     first = measurement.imported if budget.metric == "retained" else ""
-    return verdict(Outcome.WITHIN, f"in a second run; the first imported {first}" if first else "")
+    remarks = [f"in a second run; the first imported {first}"] if first else []
+    remarks += [measurement.recovery] if measurement.recovered else []
+    return verdict(Outcome.WITHIN, "; ".join(remarks))
 
 
 def _judge_growths(

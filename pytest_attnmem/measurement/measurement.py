@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BudgetError
@@ -55,8 +55,8 @@ class Measurement:
     """Why a number is ``None``."""
     out_of_memory: str | None = None
     """The request that failed, if memory ran out."""
-    recovered: bool = False
-    """True if the program caught that error, and went on."""
+    recovered: str = ""
+    """The first request that failed, if the program caught the error and went on."""
     held: tuple[Held, ...] = ()
     """The tensors alive at the peak, largest first, where the recorder lists tensors."""
     left: tuple[Held, ...] = ()
@@ -96,9 +96,10 @@ class Measurement:
         """Returns the device, or the backend that stands for a device, ``null:H100``."""
         return self.backend if ":" in self.backend else self.device
 
-    def after_recovery(self) -> Measurement:
-        """Returns the measurement of what was held, where the program caught the error."""
-        return replace(self, out_of_memory=None, recovered=False) if self.recovered else self
+    @property
+    def recovery(self) -> str:
+        """Returns the remark on a program that caught the error of running out of memory; or ""."""
+        return f"ran out of memory and went on: {self.recovered}" if self.recovered else ""
 
     def value(self, metric: str) -> int | None:
         """Returns the number that ``metric`` names."""
@@ -109,11 +110,13 @@ class Measurement:
         """Returns the bytes of a metric.
 
         Raises:
-            BudgetError: the metric was not measured, or is in doubt.
+            BudgetError: the metric was not measured, is in doubt, or was cut off by the device.
         """
         value = self.value(metric)
         if self.out_of_memory is not None:
             raise BudgetError(f"out of memory on {self.place}: {self.out_of_memory}")
+        if self.recovered:
+            raise BudgetError(self.recovery)
         if self.unmeasured is not None:
             raise BudgetError(f"{metric} is not known: {self.unmeasured}")
         if value is None:

@@ -42,8 +42,8 @@ class Window:
     """True to keep every tensor that was allocated."""
     measurement: Measurement | None = None
     out_of_memory: str | None = None
-    recovered: bool = False
-    """True if the program caught the error of ``out_of_memory``, and went on."""
+    """The request that failed, whose error left the window."""
+    _recovered: str = ""
     _started: float = field(default_factory=time.perf_counter)
     _requested: _Total = field(default_factory=_Total)
     _allocated: _Total = field(default_factory=_Total)
@@ -73,8 +73,7 @@ class Window:
         self._unseen = max(self._unseen, interval.unseen)
         self._problem = self._problem or interval.problem
         self._missing = self._missing or interval.missing
-        if interval.out_of_memory and self.out_of_memory is None:
-            self.out_of_memory, self.recovered = interval.out_of_memory, True
+        self._recovered = self._recovered or interval.out_of_memory
         if self.evidence or self.traced:
             self._intervals.append(interval)
 
@@ -122,7 +121,7 @@ class Window:
             missing=self._missing,
             unseen_bytes=self._unseen,
             out_of_memory=self.out_of_memory,
-            recovered=self.recovered,
+            recovered=self._recovered if self.out_of_memory is None else "",
             held=tuple(held for _, held in self._held),
             left=tuple(held for _, held in self._left),
             tensors=traced_tensors(self._events(), self._held, self._left) if self.traced else None,

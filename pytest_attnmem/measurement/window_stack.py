@@ -178,7 +178,7 @@ def window(
     except BaseException as error:
         refused = out_of_memory(backend, error)
         if refused is not None:
-            window.out_of_memory, window.recovered = refused, False
+            window.out_of_memory = refused
             traceback.clear_frames(error.__traceback__)
         elif stack.windows == [window]:
             program_failed(backend, error)

@@ -40,7 +40,7 @@ __all__ = ["attnmem", "qkv"]
 #: the marker.
 MARKER_LINES = (
     "memory_budget(limit=None, *, metric='peak', tolerance=0, exact=False, backend=None,"
-    " device=None, warmup=0, ranks=None, oom=None, compiled=None, fixed=(), **symbols): hold the"
+    " device=None, warmup=0, ranks=None, compiled=None, fixed=(), **symbols): hold the"
     " test's peak memory to limit: a size, a formula, a growth contract, a model, a callable or a"
     " dict.",
     "attnmem: set by pytest-attnmem on every test that is measured, by a memory_budget, by the"

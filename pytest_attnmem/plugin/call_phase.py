@@ -307,15 +307,14 @@ class CallPhase:
         """Returns the measurement; out of memory if unittest caught that error."""
         measurement = opened.measurement
         if measurement is None or cause is None:
-            return measurement and spec.counted(measurement)
+            return measurement
         for _, primed in self._plan.budgets:
             asked = out_of_memory(primed.backend, cause)
             if asked is not None and primed.backend.device == measurement.device:
                 traceback.clear_frames(cause.__traceback__)
-                if not measurement.recovered:
-                    asked = measurement.out_of_memory or asked  # the window knew how much
-                return replace(measurement, out_of_memory=asked, recovered=False)
-        return spec.counted(measurement)
+                asked = measurement.out_of_memory or asked  # the window knew how much
+                return replace(measurement, out_of_memory=asked, recovered="")
+        return measurement
 
     def _unpinned(self, measurements: list[Measurement | None]) -> list[Measurement | None]:
         """Returns the measurements; ``retained`` of a second run where an import pinned tensors.

@@ -68,12 +68,12 @@ def is_measured(item: pytest.Item, session: Session) -> bool:
 def budget_of_unmarked(item: pytest.Item, session: Session) -> BudgetSpec | None:
     """Returns the budget of a test without a marker: the default, or the baseline's; or None."""
     if session.settings.default is not None:
-        return replace(session.settings.default, where="--attnmem-default", recovers=True)
+        return replace(session.settings.default, where="--attnmem-default")
     if not is_recorded(item, session):
         return None
     from ..budgets.parsing import parse
 
-    return replace(parse((), {}), recovers=True)
+    return parse((), {})
 
 
 def is_recorded(item: pytest.Item, session: Session) -> bool:

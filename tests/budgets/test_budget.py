@@ -33,7 +33,7 @@ FORMS = (
     "expected a size ('64 MiB'), whole bytes, a formula, a growth contract, a MemoryModel, a"
     " callable or a dict by device"
 )
-OPTIONS = "limit, metric, tolerance, exact, backend, device, warmup, ranks, oom, compiled, fixed"
+OPTIONS = "limit, metric, tolerance, exact, backend, device, warmup, ranks, compiled, fixed"
 
 
 def budget(limit: object, *kinds: str, **keywords: Any) -> Budget:
@@ -247,8 +247,6 @@ UNKNOWN = f"the limit reads no such symbol, and the options are {OPTIONS}"
         ({"ranks": 0}, f"ranks=0 {RANKS}"),
         ({"ranks": True}, f"ranks=True {RANKS}"),
         ({"ranks": "8"}, f"ranks='8' {RANKS}"),
-        ({"oom": True}, "oom=True is not known; write oom='expected' for a body that runs out of"
-         " memory, catches the error and goes on"),
         ({"compiled": True}, "compiled=True is not a bound; write compiled='<=eager'"),
         ({"fixed": 3}, f"fixed=3 {ARGUMENTS}"),
         ({"fixed": ("a b",)}, f"fixed=('a b',) {ARGUMENTS}"),

@@ -292,4 +292,13 @@ def test_out_of_memory_is_found_in_the_cause_of_an_error():
 def test_out_of_memory_that_was_caught_is_known_where_the_device_counts_it():
     with window(Scripted(interval(1, 1, out_of_memory="refused"))) as opened:
         pass
-    assert opened.measurement.out_of_memory == "refused"
+    assert (opened.measurement.out_of_memory, opened.measurement.recovered) == (None, "refused")
+
+
+def test_out_of_memory_that_left_the_window_is_no_recovery():
+    with (
+        pytest.raises(MemoryError),
+        window(Scripted(interval(1, 1, out_of_memory="refused"))) as opened,
+    ):
+        raise MemoryError("no more")
+    assert (opened.measurement.out_of_memory, opened.measurement.recovered) == ("no more", "")

@@ -30,7 +30,7 @@ class Memory:
 
     def refuse(self):
         """Fails to allocate, as a device that counts it."""
-        self.refused = "an allocation was refused, and the error caught"
+        self.refused = "an allocation was refused"
         raise OutOfMemory("tried to allocate 1.0 TiB")
 
     def use(self, nbytes):

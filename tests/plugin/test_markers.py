@@ -189,7 +189,7 @@ class TestIt(Base): pass
 def test_the_lists_of_markers_and_of_fixtures_explain_them(suite):
     assert (
         "@pytest.mark.memory_budget(limit=None, *, metric='peak', tolerance=0, exact=False,"
-        " backend=None, device=None, warmup=0, ranks=None, oom=None, compiled=None, fixed=(),"
+        " backend=None, device=None, warmup=0, ranks=None, compiled=None, fixed=(),"
         " **symbols):"
         " hold the test's peak memory to limit: a size, a formula, a growth contract, a model, a"
         " callable or a dict.\n"
