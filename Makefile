@@ -136,7 +136,8 @@ gpu: $(NULL)/installed
 install-null: $(NULL)/installed
 
 test-null: $(NULL)/installed
-	$(NULL)/bin/python -m pytest $(ON_NULL) tests/backends/simulated -n auto
+	$(NULL)/bin/python -m pytest $(ON_NULL) -n auto
+	$(NULL)/bin/python -m pytest tests/backends/simulated -n auto
 
 # Python × torch × pytest, and the plugins: `make matrix CELLS="--tags main"` runs some of the cells.
 matrix:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 
@@ -96,6 +96,10 @@ def own_kernels(operators: Operators) -> Mapping[Any, Run]:
         _aten.equal.default: _equal,
         _aten.set_.default: partial(_let_go, operators),
         _aten._efficientzerotensor.default: partial(_zeros_without_memory, operators),
+        **{
+            op: partial(_inner_product, operators, op)
+            for op in (_aten.dot.default, _aten.vdot.default)
+        },
         _aten.is_set_to.default: _is_set_to,
         _aten._safe_softmax.default: partial(_safe_softmax, operators),
         **{
@@ -244,6 +248,15 @@ def _zeros_without_memory(operators: Operators, size: Any, **options: Any) -> to
     device = operators.maker.device
     made = below(_aten._efficientzerotensor.default, _CPU)(size, **{**options, "device": device})
     return torch.Tensor._make_subclass(torch.Tensor, made, device_for_backend_keys=device)
+
+
+def _inner_product(
+    operators: Operators, op: Any, one: torch.Tensor, other: torch.Tensor
+) -> torch.Tensor:
+    """Returns zeros without memory for such zeros, as ATen/native/cuda/Blas.cpp does."""
+    if one._is_zerotensor() or other._is_zerotensor():
+        return _zeros_without_memory(operators, (), dtype=one.dtype)
+    return cast("torch.Tensor", operators.run(op, one, other))
 
 
 def _is_set_to(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -33,6 +33,18 @@ def test_without_a_tangent_such_an_operator_is_answered(run):
     assert run(norm).unmeasured is None
 
 
+@pytest.mark.usefixtures("kept_workspaces")
+@pytest.mark.parametrize("product", [torch.dot, torch.vdot])
+def test_a_product_with_a_constants_tangent_takes_no_memory(run, product):
+    """The constant's tangent is zeros without memory, and so is the product with it."""
+
+    def program():
+        x, constant = torch.ones(50, device="cuda"), torch.ones(50, device="cuda")
+        return torch.func.jvp(lambda x: product(x, constant), (x,), (x * 2,))
+
+    assert run(program).peak_bytes == 3 * 200 + 3 * 4
+
+
 def test_the_formulas_end_with_the_outermost_level(run):
     def product_with_gradient():
         with forward_ad.dual_level():

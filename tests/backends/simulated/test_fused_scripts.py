@@ -12,7 +12,7 @@ def single(x):
     return x.softmax(-1)
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")
 def test_a_script_that_is_called_again_is_refused(run):
     """One kernel has nothing to be fused with."""
 

@@ -4,6 +4,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+pytestmark = pytest.mark.usefixtures("kept_workspaces")
+
 
 def made(*shape, dtype=torch.float32):
     return torch.ones(shape, dtype=dtype, device="cuda")

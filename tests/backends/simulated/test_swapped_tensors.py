@@ -4,6 +4,8 @@ import pytest
 import torch
 from torch import nn
 
+pytestmark = pytest.mark.usefixtures("kept_workspaces")
+
 OVERWRITE = torch.__future__.set_overwrite_module_params_on_conversion
 SWAP = torch.__future__.set_swap_module_params_on_conversion
 

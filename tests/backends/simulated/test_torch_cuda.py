@@ -5,6 +5,8 @@ import torch
 
 from pytest_attnmem.errors import CannotSimulate
 
+pytestmark = pytest.mark.usefixtures("kept_workspaces")
+
 OTHER = (1, "cuda:1", torch.device("cuda:1"))
 NAMES = (
     *("synchronize", "memory_allocated", "memory_stats", "mem_get_info"),

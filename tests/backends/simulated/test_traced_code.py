@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.trace")
 
 
 def twice(x):
