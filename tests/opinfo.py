@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import opinfo_ways
 import torch
 from opinfo_samples import KINDS_OF_WRITES, Sample, backward, operators, samples, writing_calls
-from recordings import DATA, INSTALLED, read
+from recordings import DATA, INSTALLED, dense, read
 from replays import device
 
 from pytest_attnmem.errors import AttnMemError, ProgramRefused
@@ -214,7 +214,7 @@ def main() -> None:
 
 
 def _lines(table: dict[str, Any]) -> str:
-    rows = (f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in table.items())
+    rows = (f"  {json.dumps(key)}: {dense(value)}" for key, value in table.items())
     return "{\n" + ",\n".join(rows) + "\n }"
 
 

@@ -22,6 +22,11 @@ DATA = Path(__file__).parent / "data" / "cuda"
 VERSIONS = tuple(f"{major}.{minor}" for major, minor in KNOWN)
 #: The version that is installed.
 INSTALLED = "{}.{}".format(*minor_version(torch.__version__))
+#: What a row is a list of, in place of a mapping, if it has these and no others.
+CALL = ["op", "args", "trace"]
+
+#: Writes JSON without spaces.
+dense = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def folder(release=INSTALLED):
@@ -40,10 +45,10 @@ def save(name, what, key, rows, **more):
     start = json.dumps(head, indent=1).removesuffix("\n}")
     if isinstance(rows, dict):
         opened, closed = "{}"
-        lines = [f"{json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items()]
+        lines = [f"{json.dumps(name)}: {dense(row)}" for name, row in rows.items()]
     else:
         opened, closed = "[]"
-        lines = map(json.dumps, rows)
+        lines = [dense([*row.values()] if [*row] == CALL else row) for row in rows]
     text = ",\n".join(f"  {line}" for line in lines)
     path = folder() / f"{name}.json"
     path.write_text(f'{start},\n "{key}": {opened}\n{text}\n {closed}\n}}\n', "utf-8")
@@ -53,8 +58,19 @@ def save(name, what, key, rows, **more):
 @cache
 def read(name, version=INSTALLED):
     """Returns the recording of that name, ``workloads``, of a version."""
-    found = json.loads((DATA / version / f"{name}.json").read_text("utf-8"))
+    found = loaded(DATA / version / f"{name}.json")
     return changed(read(name, found["since"]), found["changes"]) if "since" in found else found
+
+
+def loaded(path):
+    """Returns what a file has, with its calls as mappings."""
+    found = json.loads(path.read_text("utf-8"))
+    if isinstance(found.get("calls"), list):
+        found["calls"] = [
+            row if isinstance(row, dict) else dict(zip(CALL, row, strict=True))
+            for row in found["calls"]
+        ]
+    return found
 
 
 def differences(old, new, path=()):
@@ -91,10 +107,10 @@ def compact():
     """Rewrites each recording that is whole by what differs from that of the version before."""
     for before, later in pairwise(VERSIONS):
         for path in sorted((DATA / later).glob("*.json")):
-            new = json.loads(path.read_text("utf-8"))
+            new = loaded(path)
             if "since" in new or not (DATA / before / path.name).exists():
                 continue
-            changes = ",\n".join(map(json.dumps, differences(read(path.stem, before), new)))
+            changes = ",\n".join(map(dense, differences(read(path.stem, before), new)))
             text = f'{{"since": "{before}", "changes": [\n{changes}\n]}}\n'
             path.write_text(text, "utf-8")
 

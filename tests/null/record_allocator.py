@@ -42,7 +42,7 @@ os._exit(0)
 def main():
     lines = []
     for seed, settings in enumerate(SETTINGS):
-        events = ",\n".join(json.dumps(event) for event in recorded(settings, seed))
+        events = ",\n".join(recordings.dense(event) for event in recorded(settings, seed))
         head = json.dumps({"settings": settings, "capacity": CAPACITY})[:-1]
         lines.append(f'{head}, "events": [\n{events}\n]}}')
     head = json.dumps({"torch": version("torch")})[:-1]

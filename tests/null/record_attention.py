@@ -75,7 +75,7 @@ def write(name, what, by_device):
 def told(answers):
     if isinstance(answers, str):
         return json.dumps(answers)
-    return "[\n" + ",\n".join(f"   {json.dumps(answer)}" for answer in answers) + "\n  ]"
+    return "[\n" + ",\n".join(f"   {recordings.dense(answer)}" for answer in answers) + "\n  ]"
 
 
 if __name__ == "__main__":

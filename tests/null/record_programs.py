@@ -80,7 +80,9 @@ def write(module, devices):
     }
     tables = ",\n".join(
         f"  {json.dumps(device)}: {{\n"
-        + ",\n".join(f"   {json.dumps(name)}: {peaks}" for name, peaks in found.items())
+        + ",\n".join(
+            f"   {json.dumps(name)}: {recordings.dense(peaks)}" for name, peaks in found.items()
+        )
         + "\n  }"
         for device, found in devices.items()
     )
