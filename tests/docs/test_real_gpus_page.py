@@ -1,6 +1,7 @@
 """The page of published numbers is what its data say, and the data are of one shape."""
 
 import sys
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -61,6 +62,25 @@ def test_at_least_1300_numbers_of_nineteen_sources_are_compared(scripts):
     found = [*page.shown()]
     assert sum(len(one.numbers) for one in found) >= 1300
     assert len({one.source.source for one in found}) >= 19
+
+
+@pytest.mark.parametrize(
+    ("unit", "published", "nbytes", "near"),
+    [
+        ("B", 1000, 1010, True),
+        ("B", 1000, 1011, False),
+        ("B", 1000, 989, False),
+        ("B", 0, 1, False),
+        ("GiB", Decimal("82.4"), 88587894784, True),
+        ("GiB", Decimal("44.59"), 43473960960, False),
+        ("B", "3 abc", "4 abc", False),
+        ("B", 1000, None, False),
+    ],
+)
+def test_a_number_within_a_hundredth_is_near(scripts, unit, published, nbytes, near):
+    _, tables = scripts
+    table = replace(every(tables)[0][1], unit=unit)
+    assert table.is_near(published, nbytes) is near
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,9 @@ whole program that ran, that program runs. `make published` runs all of them on 
 page; `tests/data/published` has what they read.
 
 A number is *equal* if the bytes that null counts would be published as the same digits: a number
-in bytes to the byte, a number of two decimals to two decimals. There is no tolerance. A snapshot
-of the allocator also has lists: its events, action and size one by one, and its segments with
-their blocks. A list is equal if all of it is.
+in bytes to the byte, a number of two decimals to two decimals. There is no tolerance, but the first
+table says how many are within a hundredth. A snapshot of the allocator also has lists: its events,
+action and size one by one, and its segments with their blocks. A list is equal if all of it is.
 
 """
 ADD = """\
@@ -101,12 +101,15 @@ def link(source: Source) -> str:
 
 def totals(all_shown: list[Shown]) -> str:
     """Returns the table of classes."""
-    text = "| class | what it means | sources | numbers equal |\n|---|---|---|---|\n"
+    text = (
+        "| class | what it means | sources | numbers equal | within 1 % |\n|---|---|---|---|---|\n"
+    )
     for kind, meaning in [*KINDS.items(), ("all", "")]:
         of_kind = [one for one in all_shown if kind in (one.table.kind, "all")]
         names = {one.source.source for one in of_kind}
         pairs = [pair for one in of_kind for pair in one.numbers]
-        text += f"| {kind} | {meaning} | {len(names)} | {count(pairs)} |\n"
+        near = sum(pair.near for pair in pairs)
+        text += f"| {kind} | {meaning} | {len(names)} | {count(pairs)} | {near:,} |\n"
     lists = [pair for one in all_shown for pair in one.lists]
     traces = Counter(pair.name for pair in lists)["actions"]
     return text + (

@@ -49,11 +49,11 @@ def paths_of(table: Table, python: Path) -> list[str]:
 
 
 def checkout_of(table: Table) -> str:
-    """Returns the folder of a repository at one commit: a program may run code that is not here."""
+    """Returns the folder of a repository at one commit, or of some paths there, with its code."""
     repository, _, rest = table.checkout.partition("@")
-    commit, _, path = rest.partition(":")
+    commit, _, paths = rest.partition(":")
     name = repository.replace("/", "+")
-    folder = PACKAGES / "-".join(filter(None, [name, commit[:8], Path(path).name]))
+    folder = PACKAGES / "-".join([name, commit[:8], *(Path(path).name for path in paths.split())])
     if repository and not folder.exists():
         mirror, clone = os.environ.get("SUITES_MIRROR"), PACKAGES / f"{name}.git"
         if mirror:
@@ -61,10 +61,12 @@ def checkout_of(table: Table) -> str:
         elif not clone.exists():
             url = f"https://github.com/{repository}"
             run(["git", "clone", "--quiet", "--bare", "--filter=blob:none", url, str(clone)])
-        archive = ["git", f"--git-dir={clone}", "archive", commit, *filter(None, [path])]
-        packed = subprocess.run(archive, check=True, capture_output=True).stdout
         folder.mkdir(parents=True)
-        run(["tar", "x", "-C", str(folder)], input=packed)
+        git = ["git", f"--git-dir={clone}", f"--work-tree={folder}"]
+        with tempfile.TemporaryDirectory() as index:
+            variables = {**os.environ, "GIT_INDEX_FILE": str(Path(index, "index"))}
+            files = paths.split() or ["."]
+            run([*git, "checkout", "--quiet", commit, "--", *files], cwd=folder, env=variables)
     return str(folder) if repository else ""
 
 

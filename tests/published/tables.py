@@ -30,6 +30,8 @@ class Pair(NamedTuple):
     published: Any
     found: int | str | None
     equal: bool
+    #: True if they differ by at most a hundredth of what was published, or not at all.
+    near: bool
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Table:
     arguments: dict[str, Any] = field(default_factory=dict)
     requirements: list[str] = field(default_factory=list)
     environment: dict[str, str] = field(default_factory=dict)
-    #: ``owner/repository@commit``, whose code the program runs; ``:folder`` follows for a part.
+    #: ``owner/repository@commit``, whose code the program runs; ``:`` and paths follow for a part.
     checkout: str = ""
     #: The first rank runs of a world of so many, by ``--ranks``.
     ranks: int = 0
@@ -98,7 +100,11 @@ class Table:
         digits = self.digits
         each = digits if isinstance(digits, list) else [digits] * len(self.numbers)
         return [
-            Pair(row[:count], name, theirs, ours, self.is_equal(theirs, ours, digits))
+            Pair(
+                *(row[:count], name, theirs, ours),
+                equal=(equal := self.is_equal(theirs, ours, digits)),
+                near=equal or self.is_near(theirs, ours),
+            )
             for row, found in zip(self.rows, rows, strict=True)
             for name, theirs, ours, digits in zip(
                 self.numbers, row[count:], found, each, strict=True
@@ -120,6 +126,13 @@ class Table:
         if isinstance(digits, int):
             return f"{float(exact):.{digits}g}" == f"{float(number):.{digits}g}"
         return exact.quantize(number) == number
+
+    def is_near(self, published: Any, found: int | str | None) -> bool:
+        """Returns True for a number that differs by at most a hundredth."""
+        if not isinstance(found, int) or isinstance(published, str):
+            return False
+        number = Decimal(published)
+        return abs(Decimal(found) / UNITS[self.unit] - number) * 100 <= number
 
 
 @dataclass(frozen=True)
