@@ -25,6 +25,16 @@ def test_the_page_is_current(scripts):
     assert page.PAGE.read_text(encoding="utf-8") == page.page()
 
 
+def test_the_readme_has_the_totals_of_the_page(scripts):
+    page, _ = scripts
+    readme = (page.ROOT / "README.md").read_text("utf-8")
+    pairs = [pair for one in page.shown() for pair in one.numbers]
+    assert f"[{len(pairs):,} numbers of real GPUs]" in readme
+    assert f"\n{sum(pair.equal for pair in pairs):,} and is within 1 % in " in readme
+    assert f" is within 1 % in {sum(pair.near for pair in pairs):,}, a training" in readme
+    assert any(one.table.ranks == 128 and all(p.near for p in one.pairs) for one in page.shown())
+
+
 def test_each_table_has_a_result_or_a_reason(scripts):
     _, tables = scripts
     for name, table in every(tables):
