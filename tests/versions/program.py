@@ -117,14 +117,25 @@ def values_of_compiled():
 
 
 def ranks():
-    """An all-reduce by NCCL and a step of DistributedDataParallel, on one rank of two."""
+    """An all-reduce by NCCL and a step of DistributedDataParallel, on one rank of two.
+
+    And an embedding whose rows they share, which DTensor masks by the values of the indices.
+    """
     import torch.distributed as dist
+    from torch.distributed._tensor import Replicate
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import RowwiseParallel, parallelize_module
 
     dist.init_process_group("nccl")
     total = torch.ones(4, device="cuda")
     dist.all_reduce(total)
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(256, 256).cuda())
     peak = measured(lambda: model(torch.ones(8, 256, device="cuda")).sum().backward())
+    shared = RowwiseParallel(input_layouts=Replicate())
+    embedding = parallelize_module(
+        torch.nn.Embedding(64, 8, device="cuda"), init_device_mesh("cuda", (2,)), shared
+    )
+    embedding(torch.arange(64, device="cuda"))
     return [known(total.sum().item(), 8), peak]
 
 

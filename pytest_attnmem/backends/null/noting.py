@@ -18,6 +18,7 @@ import torch
 from ...nulldevice.contents import ask, foreign_launches, uploaded
 from ...values.dispatcher import excluding, key_named
 from ...values.host_operators.triton_kernels import KERNEL, Launch
+from ...values.notes import leaves
 from ...values.tape import Tape
 from ..started_threads import StartedThreads
 from ..tracing.dispatch_tracker import construct_past_modes
@@ -209,6 +210,10 @@ class Noting:
                 return func.redispatch(keys - self._keys, *args, **kwargs)
             with jit.untraced():
                 return self._dispatched(keys, func, *args, **kwargs)
+        if keys.has(torch.DispatchKey.Python) and not torch._C._len_torch_dispatch_stack():
+            out = _by_class(func, args, kwargs)
+            if out is not NotImplemented:
+                return out
         if self._composites.includes(func):
             out = self._composites.call(func, keys - self._keys, args, kwargs)
             if func.namespace == "c10d":
@@ -265,6 +270,18 @@ def noting() -> Noting | None:
 
 def _bytes_of(storage: torch.UntypedStorage) -> torch.Tensor:
     return torch.empty(0, dtype=torch.uint8, device=storage.device).set_(storage)
+
+
+def _by_class(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Returns what a class of tensors answers by other operators, as DTensor does, if there is one.
+
+    From 2.13 on, PyTorch asks the classes before it comes here.
+    """
+    kinds = {type(leaf): None for leaf in leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)}
+    plain = torch.Tensor.__torch_dispatch__
+    asked = tuple(kind for kind in kinds if kind.__torch_dispatch__ is not plain)
+    answers = (kind.__torch_dispatch__(func, asked, args, kwargs) for kind in asked)
+    return next((one for one in answers if one is not NotImplemented), NotImplemented)
 
 
 def _is_on_device(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
