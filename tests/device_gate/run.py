@@ -251,7 +251,7 @@ def write(found: dict[str, Any]) -> None:
 def _lines(value: Any) -> str:
     """Returns a value as JSON; a table of tables takes a line for each of these."""
     if not isinstance(value, dict) or not any(isinstance(one, dict) for one in value.values()):
-        return json.dumps(value)
+        return json.dumps(value, separators=(",", ":"))
     lines = ",\n".join(f"{json.dumps(key)}: {_lines(one)}" for key, one in value.items())
     return f"{{\n{lines}\n}}"
 
