@@ -7,7 +7,7 @@ BAD = {
     "an unknown keyword": (
         "'1 KiB', tolerence='5%'",
         "unknown keyword 'tolerence': the limit reads no such symbol, and the options are limit,"
-        " metric, tolerance, exact, backend, device, warmup, ranks, oom, compiled, fixed; did you"
+        " metric, tolerance, exact, backend, device, warmup, ranks, compiled, fixed; did you"
         " mean 'tolerance'?",
     ),
     "an unknown symbol": (
