@@ -303,7 +303,7 @@ class TestRegion:
             (1, {"device": "cuda"}, "a region takes no device"),
             (1, {"tolerence": 1}, "unknown keyword 'tolerence': the limit reads no such symbol,"
              " and the options are limit, metric, tolerance, exact, backend, device, warmup, ranks,"
-             " oom, compiled, fixed; did you mean 'tolerance'?"),
+             " compiled, fixed; did you mean 'tolerance'?"),
         ],
         ids=["limit", "metric", "warmup", "device", "unknown"],
     )  # fmt: skip
