@@ -145,7 +145,8 @@ def differences(all_shown: list[Shown]) -> str:
             for pair in different[:6]:
                 place = ", ".join(f"{n} {v}" for n, v in zip(table.sizes, pair.sizes, strict=False))
                 numbers = f"{published(pair, table)} | {bytes_of(pair, table)}"
-                text += f"| {place}: {pair.name} | {numbers} |\n"
+                name = ": ".join(filter(None, [place, pair.name]))
+                text += f"| {name} | {numbers} |\n"
             if len(different) > 6:
                 text += f"| … {len(different) - 6} more | | |\n"
             text += "\n"

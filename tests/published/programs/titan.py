@@ -67,7 +67,7 @@ def stand_in(name: str, **members: Any) -> None:
     module.__dict__.update(members)
 
 
-def llama(config: str, options: str) -> dict[str, int]:
+def llama(more: str = "", *, config: str, options: str) -> dict[str, int]:
     """Returns what is reserved after some steps; ``config`` is a file of the checkout."""
     stand_in("torch.utils.tensorboard", SummaryWriter=None)
     path = next(file for folder in sys.path if (file := Path(folder, config)).is_file())
@@ -78,7 +78,7 @@ def llama(config: str, options: str) -> dict[str, int]:
         given = Path(folder, "config.toml")
         given.write_text(text, "utf-8")
         usual = f"--training.steps={STEPS} --training.seed=1 --metrics.log_freq=1"
-        arguments = [f"--job.config_file={given}", *usual.split(), *options.split()]
+        arguments = [f"--job.config_file={given}", *usual.split(), *options.split(), *more.split()]
         train = of_2024 if config.startswith("train_configs") else of_2025
         train(arguments)
     return {"reserved": torch.cuda.memory_stats()["reserved_bytes.all.peak"]}
