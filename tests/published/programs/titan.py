@@ -51,7 +51,9 @@ def loader_of_config(job_config: Any, **_: Any) -> Loader:
     return Loader(batch, training.seq_len, named=True)
 
 
-def loader_of_sizes(_: str, __: str, ___: Any, batch: int, length: int, *____: int) -> Loader:
+def loader_of_sizes(
+    name: str, path: str, tokenizer: Any, batch: int, length: int, *ranks: int
+) -> Loader:
     """Returns the loader of torchtitan before 2025."""
     return Loader(batch, length, named=False)
 
