@@ -275,7 +275,8 @@ def _bytes_of(storage: torch.UntypedStorage) -> torch.Tensor:
 def _by_class(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Returns what a class of tensors answers by other operators, as DTensor does, if there is one.
 
-    From 2.13 on, PyTorch asks the classes before it comes here.
+    From 2.13 on, PyTorch asks the classes before it comes here. Where a ``TorchDispatchMode`` is
+    active, it comes before the classes, so nobody asks them here.
     """
     kinds = {type(leaf): None for leaf in leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)}
     plain = torch.Tensor.__torch_dispatch__
