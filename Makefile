@@ -31,7 +31,7 @@ endif
 # With bytecode, or each of the processes that tests start would compile everything anew.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo figures docs test test-all device-gate gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites strangers pytorch-suite published histories order null-versions first-hour docs-version clean
+.PHONY: demo figures docs test test-all device-gate gpu fuzz test-tools soak coverage coverage-c mutation install-null test-null lint matrix bench record accuracy compiled suites strangers pytorch-suite published histories order null-versions platforms first-hour docs-version clean
 .DELETE_ON_ERROR:
 
 # A regression as a user meets it; then all examples, with their table and their page. With one thread, the bytes are
@@ -181,6 +181,11 @@ strangers: $(STRANGERS)/installed
 # The null device on each version of PyTorch, from its wheel alone: `make null-versions VERSIONS="2.4.1 2.15.0"` runs some.
 null-versions: $(VENV)/installed
 	$(BIN)/python tests/versions/run.py $(VERSIONS)
+
+# What simulated takes of PyTorch's libraries, read in the wheels for macOS and Windows: `make platforms VERSIONS=2.15.0`.
+platforms: $(VENV)/installed
+	$(call install,$(VENV)) lief pip
+	$(BIN)/python tests/versions/platforms.py $(VERSIONS)
 
 # PyTorch's own tests of memory on the null device; `make pytorch-suite ONLY=inductor/test_memory.py` runs one file.
 pytorch-suite: $(VENV)/installed

@@ -176,6 +176,7 @@ class CudaFunctions:
                 ((torch._C, "_cuda_isInBadFork"), IN_BAD_FORK), is_in_bad_fork
             ),
             (torch._C, "_get_accelerator"): lambda *_: _CUDA,
+            (torch.backends.mps, "is_available"): lambda: False,  # no machine has both
             (torch.cuda.graphs, "_cuda_isCurrentStreamCapturing"): lambda: False,
             RUN_BACKWARD: self._graphs.checked(run_backward, self._refuse),
             (torch, "Generator"): SimulatedGenerator,

@@ -83,8 +83,8 @@ class ProcessDevice:
             ),
             *register_collectives(collective_kernels(self.operators)),
         ]
-
-        os.register_at_fork(after_in_child=self._leave)
+        if hasattr(os, "register_at_fork"):  # Windows has no fork
+            os.register_at_fork(after_in_child=self._leave)
 
     def _leave(self) -> None:
         """Leaves the window in a process that its program forks, such as a DataLoader's worker.
@@ -144,7 +144,7 @@ def process_device() -> ProcessDevice:
         if not works_in_child():
             raise BackendUnavailable(
                 f"torch {torch.__version__} on {sys.platform} cannot have a simulated device:"
-                " it needs Linux and a build of PyTorch's own; use backend='cpu'"
+                " it needs Linux, macOS or Windows, and a build of PyTorch's own; use backend='cpu'"
             )
         if torch.cuda.is_available():
             raise BackendUnavailable(

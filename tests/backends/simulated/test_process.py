@@ -20,10 +20,10 @@ def test_it_does_not_stand_beside_a_real_device(monkeypatch):
 def test_it_does_not_stand_where_pytorch_cannot_have_it(monkeypatch):
     monkeypatch.setattr(process._PROCESS, "device", None)
     monkeypatch.setattr(process, "works_in_child", lambda: False)
-    monkeypatch.setattr(process.sys, "platform", "darwin")
+    monkeypatch.setattr(process.sys, "platform", "freebsd14")
     with pytest.raises(BackendUnavailable) as caught:
         process.process_device()
     assert str(caught.value) == (
-        f"torch {torch.__version__} on darwin cannot have a simulated device: it needs Linux and"
-        " a build of PyTorch's own; use backend='cpu'"
+        f"torch {torch.__version__} on freebsd14 cannot have a simulated device: it needs Linux,"
+        " macOS or Windows, and a build of PyTorch's own; use backend='cpu'"
     )

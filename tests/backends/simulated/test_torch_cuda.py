@@ -69,3 +69,11 @@ def test_the_present_device_is_the_one(run):
             torch.cuda.synchronize()
 
     run(program)
+
+
+def test_a_machine_with_the_device_has_no_mps(run, monkeypatch):
+    yes = torch.backends.openmp.is_available  # as a Mac's, and no mock of the program
+    monkeypatch.setattr(torch.backends.mps, "is_available", yes)
+    found = []
+    run(lambda: found.append(torch.backends.mps.is_available()))
+    assert (found, torch.backends.mps.is_available()) == ([False], True)
