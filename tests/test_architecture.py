@@ -33,6 +33,13 @@ LAW = (
     *("api", "report", "sweep", "plugin", "profiling", "plot"),
     *("commits", "bisection", "history", "verification", "cli"),
 )
+#: The rooms of the simulated device, by the same law.
+SIMULATED = (
+    *("pytorch_device", "scratch", "patched", "program_errors", "generators", "philox_offsets"),
+    *("attention", "memory", "convolution", "torch_cuda", "shapes", "operators", "session"),
+)
+#: The law of each folder that is a house of rooms.
+LAWS = {"": LAW, "backends/simulated/": SIMULATED}
 #: The modules that users import: these files may import every folder, and no folder imports them.
 FACES = ("__init__", "roofline")
 #: The folders that import torch at once, and the files that do elsewhere.
@@ -54,7 +61,7 @@ ALLOWED_STATE = frozenset(
         *(("measurement/window_stack.py", "_RUNNING"), ("measurement/garbage.py", "_OURS")),
         ("measurement/project.py", "_PROJECT"),  # the rootdir of this process
         ("backends/simulated/patched.py", "_VALUES"),  # of PyTorch's attributes
-        ("backends/simulated/process.py", "_PROCESS"),  # PyTorch's registrations
+        ("backends/simulated/session/process.py", "_PROCESS"),  # PyTorch's registrations
         ("backends/certification/recipes.py", "lines_by_operator"),  # a file of the package
         ("measurement/installed_torch.py", "_certificate_of"),  # another
         ("backends/certification/installed.py", "_certifier"),  # a process for each device
@@ -112,9 +119,10 @@ def imports(path: str, source: str) -> Iterator[tuple[str, bool]]:
             )
 
 
-def room(name: str) -> str:
-    """Returns the folder, or the file of the root, of a path or of a module such as ``.units``."""
-    return PurePosixPath(name.lstrip(".").replace(".py", "").replace(".", "/")).parts[0]
+def room(name: str, house: str = "") -> str:
+    """Returns the folder or the file in a house, of a path or of a module such as ``.units``."""
+    path = name.lstrip(".").removesuffix(".py").replace(".", "/")
+    return PurePosixPath(path.removeprefix(house)).parts[0]
 
 
 def own(name: str) -> str:
@@ -133,10 +141,15 @@ def wrong_imports(path: str, source: str) -> Iterator[str]:
             yield f"{path} imports {name} at once"
         if top == "torch" and here == "plugin":
             yield f"{path} imports {name}"
-        if module[0] != "." or module == ".__version__" or here in FACES or room(module) == here:
+        if module[0] != "." or module == ".__version__":
             continue
-        if room(module) in FACES or LAW.index(room(module)) > LAW.index(here):
-            yield f"{path} imports {name}, which stands right of {here}"
+        for house, law in LAWS.items():
+            if path.startswith(house) and module[1:].replace(".", "/").startswith(house):
+                place, imported = room(path, house), room(module, house)
+                if place in (*FACES, imported):
+                    continue
+                if imported in FACES or law.index(imported) > law.index(place):
+                    yield f"{path} imports {name}, which stands right of {place}"
 
 
 def vague_names(path: str, source: str) -> Iterator[str]:
@@ -276,6 +289,9 @@ def test_the_package_was_read() -> None:
 
 def test_every_folder_has_its_place_in_the_law() -> None:
     assert {room(path) for path in FILES} == {*LAW, *FACES}
+    for house, law in LAWS.items():
+        inside = {room(path, house) for path in FILES if path.startswith(house)}
+        assert inside - {*FACES} == {*law}
 
 
 @pytest.mark.parametrize(
@@ -300,6 +316,8 @@ def test_every_folder_has_its_place_in_the_law() -> None:
          " pytest_attnmem.cli, which stands right of report"),
         ("kernels/x.py", "from ..roofline import x", "kernels/x.py imports .roofline, which"
          " stands right of kernels"),
+        ("backends/simulated/memory/x.py", "from ..shapes.y import x", "backends/simulated/memory/x"
+         ".py imports .backends.simulated.shapes.y, which stands right of memory"),
     ],
 )  # fmt: skip
 def test_a_wrong_import_is_found(path: str, source: str, found: str) -> None:

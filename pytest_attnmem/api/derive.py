@@ -58,7 +58,7 @@ def derive(
     ]
     _check_numbers(numbers, symbols)
     require_rules("derive cannot answer", instead)
-    from ..backends.simulated.derive_program import program
+    from ..backends.simulated.session.derive_program import program
 
     given = {"dtype": dtype, "backward": backward, "profile": profile, "numbers": (*numbers,)}
     with program(fn, arguments, **given) as run:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from ..backends.registry import Opener
-    from ..backends.simulated.session_device import SessionDevice
+    from ..backends.simulated.session.session_device import SessionDevice
     from ..measurement.protocol import BackendProtocol
 
 #: The plugin's name.

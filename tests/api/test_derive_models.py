@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from pytest_attnmem import BudgetError, FormulaError, derive
-from pytest_attnmem.backends.simulated.derive_program import program
+from pytest_attnmem.backends.simulated.session.derive_program import program
 from pytest_attnmem.cli import main
 from pytest_attnmem.closed_forms.live_sets import peak
 from pytest_attnmem.symbols.argument_shapes import parse_shapes

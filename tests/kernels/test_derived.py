@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_attnmem.backends.simulated.derive_program import program
+from pytest_attnmem.backends.simulated.session.derive_program import program
 from pytest_attnmem.budgets.memory_model import MemoryModel
 from pytest_attnmem.closed_forms.closed_form import closed_form
 from pytest_attnmem.closed_forms.live_sets import Allocated, peak

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from pytest_attnmem import measure
-from pytest_attnmem.backends.simulated.cudnn_plans import CudnnPlans, plans_path
+from pytest_attnmem.backends.simulated.convolution.cudnn_plans import CudnnPlans, plans_path
 from pytest_attnmem.nulldevice.planner_process import PlanFile
 from pytest_attnmem.profiles import find_profile
 from pytest_attnmem.torch_releases import minor_version

@@ -52,8 +52,8 @@ from functools import partial
 from pytest_attnmem.backends.certification.null_calls import NullCalls
 from pytest_attnmem.backends.certification.recipes import lines_by_operator
 from pytest_attnmem.backends.null.program import prepare
-from pytest_attnmem.backends.simulated.op_plan import Temporary
-from pytest_attnmem.backends.simulated.op_rules import plan_by_rules
+from pytest_attnmem.backends.simulated.scratch.op_plan import Temporary
+from pytest_attnmem.backends.simulated.operators.op_rules import plan_by_rules
 from pytest_attnmem.nulldevice.launch import present
 warnings.simplefilter("ignore")
 prepare(10 ** 12)

@@ -6,7 +6,7 @@ from pytest_attnmem.budgets.budget import Obstacle
 
 SUITE = """
 import unittest, pytest, torch
-from pytest_attnmem.backends.simulated.process import process_device
+from pytest_attnmem.backends.simulated.session.process import process_device
 
 def read():
     x = torch.ones(2, device="cuda")

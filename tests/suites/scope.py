@@ -63,7 +63,7 @@ _START = """
 import builtins, os, sys
 import coverage
 coverage.process_startup()
-_NAME, _import = "pytest_attnmem.backends.simulated.op_rules", builtins.__import__
+_NAME, _import = "pytest_attnmem.backends.simulated.operators.op_rules", builtins.__import__
 
 def imported(*args, **kwargs):
     found = _import(*args, **kwargs)

@@ -76,7 +76,7 @@ def problems(platform: str, folder: Path) -> list[str]:
     for library, functions in wanted.items():
         names, places, words = read(folder / abi.library.format(library), table, length)
         found += [f"{library}: no {name}" for name in functions if prefix + name not in places]
-    for place, name in enumerate(ANSWERS, before):
+    for place, (name, _) in enumerate(ANSWERS, before):
         there = names.get(words.get(places.get(table, 0) + WORD * place, 0), [])
         if not any(name in one for one in there):
             found.append(f"place {place}: {there[:3]}, not {name}")

@@ -23,8 +23,8 @@ from ..null.program_peaks import record_history, recorded
 from ..simulated.attention.sdp_params import BACKENDS
 from ..simulated.attention.sdpa import Attention, sdp_params
 from ..simulated.attention.select_backend import select_backend
-from ..simulated.cudnn_plans import CudnnPlans
-from ..simulated.op_plan import (
+from ..simulated.convolution.cudnn_plans import CudnnPlans
+from ..simulated.scratch.op_plan import (
     AllocationPlan,
     Free,
     OpCall,
@@ -34,7 +34,7 @@ from ..simulated.op_plan import (
     Unplanned,
     Workspace,
 )
-from ..simulated.workspaces import Workspaces, workspaces
+from ..simulated.scratch.workspaces import Workspaces, workspaces
 from .described import arguments, new_storages, operator
 from .recipes import CHOICE, Recipe, parse
 

@@ -34,7 +34,7 @@ def main(rules: str) -> None:
         tell({"refused": "this process does not run under the null runtime"})
         return
     prepare(parse_values_limit(VALUES_LIMIT))
-    from ..simulated.op_rules import plan_by_rules
+    from ..simulated.operators.op_rules import plan_by_rules
     from .null_calls import NullCalls
 
     major, minor = map(int, rules.split("."))

@@ -15,13 +15,13 @@ from ...measurement.protocol import Interval, Recorder
 from ...profiles import DEFAULT_PROFILE, DeviceProfile, find_profile
 from ..base import Backend
 from ..tracing.dispatch_tracker import raised_at
-from .op_plan import Planner
-from .op_rules import plan, program_only
-from .simulated_device import DeviceName
+from .memory.simulated_device import DeviceName
+from .operators.op_rules import plan, program_only
+from .scratch.op_plan import Planner
 
 if TYPE_CHECKING:
-    from .session_device import SessionDevice
-    from .simulation import DeviceSimulation
+    from .session.session_device import SessionDevice
+    from .session.simulation import DeviceSimulation
 
 __all__ = ["Simulated", "open_backend", "plan", "program_only"]
 
@@ -38,8 +38,8 @@ class Simulated(Backend):
     larger_is_free = True
 
     def __init__(self, profile: DeviceProfile, planner: Planner = plan) -> None:
-        from .process import process_device
-        from .simulation import DeviceSimulation
+        from .session.process import process_device
+        from .session.simulation import DeviceSimulation
 
         self.profile = profile
         self.name = f"simulated:{profile.name}"
@@ -73,7 +73,7 @@ class Simulated(Backend):
 
     def outside(self) -> SessionDevice:
         """Returns the device as a session shows it to fixtures, imports and other tests."""
-        from .session_device import SessionDevice
+        from .session.session_device import SessionDevice
 
         session = SessionDevice(self.simulation, self._process)
         self.join(session)
@@ -123,7 +123,7 @@ class Simulated(Backend):
 
     def tracer(self) -> Recorder:
         """Returns a recorder that also finds the modules and roles of tensors."""
-        from .tracer import DeviceTracer
+        from .session.tracer import DeviceTracer
 
         return DeviceTracer(self.simulation, self._process.maker)
 

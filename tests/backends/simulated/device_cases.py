@@ -11,7 +11,7 @@ import warnings
 import torch
 
 from pytest_attnmem.backends.registry import open_backend
-from pytest_attnmem.backends.simulated.process import process_device
+from pytest_attnmem.backends.simulated.session.process import process_device
 from pytest_attnmem.errors import CannotSimulate, ProgramRefused
 
 

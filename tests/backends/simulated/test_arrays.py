@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from pytest_attnmem.backends.simulated.process import process_device
+from pytest_attnmem.backends.simulated.session.process import process_device
 from pytest_attnmem.errors import CannotSimulate
 
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from pytest_attnmem.backends.simulated.cuda_functions import build_patches
+from pytest_attnmem.backends.simulated.torch_cuda.cuda_functions import build_patches
 from pytest_attnmem.measurement.environment import describe
 from pytest_attnmem.torch_releases import KNOWN, minor_version
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from pytest_attnmem.allocator import AllocationError
-from pytest_attnmem.backends.simulated.simulation import out_of_memory
+from pytest_attnmem.backends.simulated.session.simulation import out_of_memory
 
 
 def test_the_error_has_pytorchs_text(run):

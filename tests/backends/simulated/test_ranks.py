@@ -8,7 +8,7 @@ import torch.distributed as dist
 
 from pytest_attnmem.backends.primed_backend import open_primed
 from pytest_attnmem.backends.ranks.lone_rank import be_alone, leave_groups
-from pytest_attnmem.backends.simulated.collectives import collective_kernels
+from pytest_attnmem.backends.simulated.operators.collectives import collective_kernels
 
 PEAKS = recordings.read("ranks")["peaks"]
 #: The program reads objects of ranks that do not run.

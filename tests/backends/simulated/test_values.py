@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from pytest_attnmem.backends import simulated
-from pytest_attnmem.backends.simulated.process import process_device
+from pytest_attnmem.backends.simulated.session.process import process_device
 from pytest_attnmem.errors import BackendUnavailable, CannotSimulate
 
 READING = (

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from ....torch_releases import Version
-from ..op_plan import AllocationPlan, OpCall, Output, Rule, Step, Temporary, argument
+from ..scratch.op_plan import AllocationPlan, OpCall, Output, Rule, Step, Temporary, argument
 from ..scratch.plan_parts import dense_bytes
 from ..scratch.reduction_launch import power_of_two
 from .layout import FLOAT, round_up, sizes_of

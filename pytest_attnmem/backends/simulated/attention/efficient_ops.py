@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from ....profiles import DeviceProfile
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary, argument
+from ..scratch.op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary, argument
 from ..scratch.plan_parts import dense_bytes
 from .layout import FLOAT, Sizes, divide_up, round_up, rows_contiguous, sizes_of
 

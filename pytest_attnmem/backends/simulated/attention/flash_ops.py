@@ -13,7 +13,7 @@ from typing import Final
 
 import torch
 
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary, argument
+from ..scratch.op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary, argument
 from ..scratch.plan_parts import dense_bytes
 from .layout import FLOAT, Sizes, divide_up, round_up, rows_contiguous, sizes_of
 

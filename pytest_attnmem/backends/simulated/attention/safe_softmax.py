@@ -10,7 +10,7 @@ from typing import Final
 
 import torch
 
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
+from ..scratch.op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
 from ..scratch.plan_parts import copy_bytes, dense_bytes, temporary
 from ..scratch.reduction_launch import ReductionKernel, blocks_plan
 from ..scratch.strides import kept_strides

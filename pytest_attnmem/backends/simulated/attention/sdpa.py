@@ -18,7 +18,7 @@ from torch import Tensor
 from ....profiles import DeviceProfile
 from ....torch_releases import minor_version
 from ....values.dispatcher import past_modes
-from ..deterministic import is_deterministic
+from ..scratch.deterministic import is_deterministic
 from .sdp_params import BACKENDS, CUDNN, EFFICIENT, FLASH, MATH, Described, SdpParams, Switches
 from .select_backend import BATCHES_ADDED, objection, select_backend
 

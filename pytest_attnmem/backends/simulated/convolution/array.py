@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import torch
 
-from ..op_plan import AllocationPlan
+from ..scratch.op_plan import AllocationPlan
 from ..scratch.plan_parts import format_of, temporary
 
 PLAIN: Final = torch.contiguous_format

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
-from ..deterministic import is_deterministic
+from ..scratch.deterministic import is_deterministic
 from . import array
 from .array import PLAIN, Array, common_format
 

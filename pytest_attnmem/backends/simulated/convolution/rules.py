@@ -13,7 +13,16 @@ from typing import Final
 
 import torch
 
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, Unplanned, argument
+from ..scratch.op_plan import (
+    AllocationPlan,
+    Free,
+    OpCall,
+    Output,
+    Rule,
+    Temporary,
+    Unplanned,
+    argument,
+)
 from ..scratch.plan_parts import copy_bytes, temporary
 from ..scratch.reduction_launch import blocks_plan, sum_kernel
 from ..scratch.tensor_iterator import reduction

@@ -16,8 +16,9 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import torch
@@ -57,25 +58,28 @@ _ITANIUM: Final = Abi(
     destructors=2,
 )
 #: By platform. Those of macOS and Windows are read in their wheels: ``make platforms``.
-ABIS: Final = {
-    "linux": _ITANIUM,
-    "darwin": _ITANIUM._replace(library="lib{}.dylib"),
-    "win32": Abi(
-        library="{}.dll",
-        registry="?device_guard_impl_registry@impl@c10@@3V?$array@U?$atomic@"
-        "PEBUDeviceGuardImplInterface@impl@c10@@@std@@$0BF@@std@@A",
-        cpu_allocator="?GetCPUAllocator@c10@@YAPEAUAllocator@1@XZ",
-        hooks="?get{device}Hooks@detail@at@@YAAEBU{device}HooksInterface@2@XZ",
-        destructors=1,
-    ),
-}
+ABIS: Final = MappingProxyType(
+    {
+        "linux": _ITANIUM,
+        "darwin": _ITANIUM._replace(library="lib{}.dylib"),
+        "win32": Abi(
+            library="{}.dll",
+            registry="?device_guard_impl_registry@impl@c10@@3V?$array@U?$atomic@"
+            "PEBUDeviceGuardImplInterface@impl@c10@@@std@@$0BF@@std@@A",
+            cpu_allocator="?GetCPUAllocator@c10@@YAPEAUAllocator@1@XZ",
+            hooks="?get{device}Hooks@detail@at@@YAAEBU{device}HooksInterface@2@XZ",
+            destructors=1,
+        ),
+    }
+)
 #: The functions of the hooks that follow the destructor, and what each returns here, or what stands
 #: in its place: pinned memory is memory of the host.
-ANSWERS: Final[Mapping[str, int | str]] = {
-    **{"isBuilt": 1, "isAvailable": 1, "hasPrimaryContext": 0, "init": 0, "deviceCount": 1},
-    **{"setCurrentDevice": 0, "getCurrentDevice": 0, "exchangeDevice": 0},
-    **{"maybeExchangeDevice": 0, "isPinnedPtr": 0, "getPinnedMemoryAllocator": "GetCPUAllocator"},
-}
+ANSWERS: Final = (
+    *(("isBuilt", 1), ("isAvailable", 1), ("hasPrimaryContext", 0), ("init", 0)),
+    *(("deviceCount", 1), ("setCurrentDevice", 0), ("getCurrentDevice", 0)),
+    *(("exchangeDevice", 0), ("maybeExchangeDevice", 0), ("isPinnedPtr", 0)),
+    ("getPinnedMemoryAllocator", "GetCPUAllocator"),
+)
 
 #: What PyTorch asks whether this process was forked from one that used CUDA, as owner and name.
 IN_BAD_FORK: Final[tuple[Any, str]] = (torch.cuda, "_is_in_bad_fork")
@@ -123,8 +127,8 @@ class Tables:
         allocator = ctypes.cast(getattr(self._c10, self._abi.cpu_allocator), _Pointer).value
         # The number of CUDA's type is 1, and no build has both CUDA and XPU.
         one, no = self.first_function(self.new_guard()), self.first_function(self.hooks("XPU"))
-        returned = {1: one, 0: no, "GetCPUAllocator": allocator}
-        self.answer("CUDA", [returned[answer] for answer in ANSWERS.values()])
+        returned: dict[object, int | None] = {1: one, 0: no, "GetCPUAllocator": allocator}
+        self.answer("CUDA", [returned[answer] for _, answer in ANSWERS])
         self.answer("MPS", [no])
 
     def hooks(self, device: str) -> int:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import torch
 
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
+from .op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
 from .plan_parts import accumulate_type, dense_bytes, row_stride, temporaries, temporary
 from .reduction_launch import blocks_plan, power_of_two
 from .reduction_ops import loop_over, moments_kernel

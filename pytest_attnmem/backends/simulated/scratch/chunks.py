@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import torch
 
-from ..op_plan import AllocationPlan, OpCall, Rule, argument
+from .op_plan import AllocationPlan, OpCall, Rule, argument
 from .plan_parts import allocate_outputs, temporary, wrap_dim
 
 #: Bytes that a block copies: 128 threads, 16 bytes each.

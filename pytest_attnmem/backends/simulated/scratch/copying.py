@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
+from .op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
 from .plan_parts import accumulate_type, allocate_outputs, copy_bytes, dense_bytes, temporary
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any, Final
 import torch
 
 from ....profiles import DeviceProfile
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
 from .cub import scan_storages
+from .op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
 from .plan_parts import allocate_outputs, dense_bytes, temporary
 from .reduction_launch import ReductionKernel, blocks_plan
 from .reduction_ops import dims_or_all, extrema_of_all, loop_over

@@ -13,7 +13,7 @@ from typing import Final
 
 import torch
 
-from ..op_plan import AllocationPlan, OpCall, Rule, argument
+from .op_plan import AllocationPlan, OpCall, Rule, argument
 from .plan_parts import allocate_outputs, dense_bytes, temporary
 from .strides import dense_without_overlap, is_contiguous, kept_strides
 

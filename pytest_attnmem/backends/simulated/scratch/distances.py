@@ -6,7 +6,7 @@ from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary, argument
+from .op_plan import AllocationPlan, Free, OpCall, Rule, Temporary, argument
 from .plan_parts import CUBLAS, allocate_outputs, dense_bytes, temporary
 from .reduction_launch import ReductionKernel, blocks_plan
 from .tensor_iterator import reduction

@@ -8,8 +8,8 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary, argument
 from .cub import radix_sort_storage, scan_storages, unique_storage
+from .op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary, argument
 from .plan_parts import HALVES, allocate_outputs, contiguous, dense_bytes, row_stride, temporary
 
 if TYPE_CHECKING:

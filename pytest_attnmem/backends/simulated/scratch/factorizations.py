@@ -10,7 +10,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Final
 
-from ..op_plan import AllocationPlan, OpCall, Rule, Unplanned
+from .op_plan import AllocationPlan, OpCall, Rule, Unplanned
 from .plan_parts import allocate_outputs
 
 

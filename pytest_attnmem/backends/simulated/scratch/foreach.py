@@ -8,8 +8,8 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary, argument
 from . import matmul, pointwise, reduction_ops
+from .op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary, argument
 from .plan_parts import accumulate_type, allocate_outputs, temporary
 from .strides import dense_without_overlap
 

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import torch
 
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
+from .op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
 from .plan_parts import (
     allocate_outputs,
     contiguous,

@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 
 import torch
 
-from ..op_plan import AllocationPlan, Free, OpCall, Rule, Step, Temporary, argument
 from .cub import radix_sort_storage, scan_storages
 from .nonzero import PLACES, places_of_mask
+from .op_plan import AllocationPlan, Free, OpCall, Rule, Step, Temporary, argument
 from .plan_parts import allocate_outputs, copy_bytes, dense_bytes, temporaries, temporary
 from .reduction_ops import extrema_of_all
 from .strides import contiguous_strides, dense_without_overlap

@@ -8,7 +8,7 @@ from typing import Final
 
 import torch
 
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
+from .op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
 from .plan_parts import allocate_outputs, contiguous, dense_bytes, temporary
 from .reduction_launch import blocks_plan, sum_kernel
 from .tensor_iterator import reduction

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import torch
 
-from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary, Workspace, argument
+from .op_plan import AllocationPlan, Free, OpCall, Rule, Temporary, Workspace, argument
 from .plan_parts import CUBLAS, CUBLASLT, HALVES, allocate_outputs, dense_bytes
 from .strides import dense_without_overlap
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 import torch
 
 from ....profiles import DeviceProfile
-from ..op_plan import AllocationPlan, OpCall, Output, Rule, Temporary
 from .cub import select_storage, sum_storage
+from .op_plan import AllocationPlan, OpCall, Output, Rule, Temporary
 from .plan_parts import allocate_outputs, temporary
 
 _INDEX: Final = 8

@@ -6,7 +6,7 @@ from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary
+from .op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary
 from .plan_parts import (
     HALVES,
     accumulate_type,

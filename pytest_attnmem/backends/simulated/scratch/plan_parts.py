@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import torch
 
-from .. import workspaces
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Temporary, Workspace
+from . import workspaces
+from .op_plan import AllocationPlan, Free, OpCall, Output, Temporary, Workspace
 from .strides import kept_strides
 
 HALVES = (torch.float16, torch.bfloat16)

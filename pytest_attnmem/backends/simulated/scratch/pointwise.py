@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import torch
 
-from ..op_plan import AllocationPlan, OpCall, Rule, overload
+from .op_plan import AllocationPlan, OpCall, Rule, overload
 from .plan_parts import allocate_outputs, dense_bytes, temporaries, temporary
 
 #: Tagged pointwise, but with several kernels, or with a read by the host.

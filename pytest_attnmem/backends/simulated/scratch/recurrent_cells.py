@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from ..op_plan import AllocationPlan, OpCall, Output, Rule
+from .op_plan import AllocationPlan, OpCall, Output, Rule
 from .plan_parts import allocate_outputs
 from .reduction_launch import blocks_plan, sum_kernel
 from .tensor_iterator import reduction

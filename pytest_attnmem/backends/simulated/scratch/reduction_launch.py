@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ....profiles import DeviceProfile
-from ..op_plan import AllocationPlan
+from .op_plan import AllocationPlan
 from .plan_parts import HALVES, accumulate_type, temporary
 from .tensor_iterator import Reduction
 

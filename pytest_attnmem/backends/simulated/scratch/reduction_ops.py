@@ -10,7 +10,7 @@ from typing import Any, Final
 import torch
 
 from ....profiles import DeviceProfile
-from ..op_plan import AllocationPlan, OpCall, Rule, argument
+from .op_plan import AllocationPlan, OpCall, Rule, argument
 from .plan_parts import (
     HALVES,
     accumulate_type,

@@ -9,8 +9,8 @@ from math import ceil, log, log2
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ..op_plan import AllocationPlan, OpCall, Rule, argument
 from .cub import radix_sort_storage, scan_storages
+from .op_plan import AllocationPlan, OpCall, Rule, argument
 from .plan_parts import HALVES, allocate_outputs, dense_bytes, temporary
 from .scan import SCANNED
 

@@ -7,8 +7,8 @@ from typing import Final
 
 import torch
 
-from ..op_plan import AllocationPlan, OpCall, Rule, argument
 from .cub import scan_storages
+from .op_plan import AllocationPlan, OpCall, Rule, argument
 from .plan_parts import (
     HALVES,
     allocate_outputs,

@@ -7,7 +7,7 @@ from typing import Final
 
 import torch
 
-from ..op_plan import AllocationPlan, OpCall, Rule, argument
+from .op_plan import AllocationPlan, OpCall, Rule, argument
 from .plan_parts import allocate_outputs, contiguous, dense_bytes, temporaries, temporary
 from .strides import Operand, is_contiguous, result_strides
 

@@ -7,8 +7,8 @@ from typing import Final
 
 import torch
 
-from ..op_plan import AllocationPlan, Free, OpCall, Rule, Temporary, argument
 from .cub import radix_sort_storage, segmented_sort_storage
+from .op_plan import AllocationPlan, Free, OpCall, Rule, Temporary, argument
 from .plan_parts import allocate_outputs, copy_bytes, dense_bytes, temporaries, temporary, wrap_dim
 from .strides import dense_without_overlap
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from ..op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
 from .cub import (
     number_scan_storage,
     radix_sort_storage,
     run_lengths_storage,
     unique_elements_storage,
 )
+from .op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
 from .plan_parts import temporary
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ import os
 
 from recordings import INSTALLED, read
 
-from pytest_attnmem.backends.simulated.op_plan import Free, Output, Temporary, Workspace
-from pytest_attnmem.backends.simulated.workspaces import workspaces
+from pytest_attnmem.backends.simulated.scratch.op_plan import Free, Output, Temporary, Workspace
+from pytest_attnmem.backends.simulated.scratch.workspaces import workspaces
 from pytest_attnmem.torch_releases import minor_version
 
 

@@ -8,8 +8,8 @@ from recordings import VERSIONS
 
 from pytest_attnmem.backends.simulated.attention import cudnn_ops
 from pytest_attnmem.backends.simulated.attention.flash_ops import splits
-from pytest_attnmem.backends.simulated.op_plan import OpCall
-from pytest_attnmem.backends.simulated.op_rules import RULES, plan
+from pytest_attnmem.backends.simulated.operators.op_rules import RULES, plan
+from pytest_attnmem.backends.simulated.scratch.op_plan import OpCall
 from pytest_attnmem.profiles import find_profile
 from pytest_attnmem.torch_releases import KNOWN, minor_version
 

@@ -6,8 +6,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from pytest_attnmem.backends.simulated.op_plan import OpCall, Output
-from pytest_attnmem.backends.simulated.op_rules import plan
+from pytest_attnmem.backends.simulated.operators.op_rules import plan
+from pytest_attnmem.backends.simulated.scratch.op_plan import OpCall, Output
 from pytest_attnmem.torch_releases import minor_version
 
 from .recordings import Events

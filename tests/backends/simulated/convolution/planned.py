@@ -7,8 +7,8 @@ import torch
 from recordings import INSTALLED, read
 
 from pytest_attnmem.backends.simulated.convolution import rules, shapes
-from pytest_attnmem.backends.simulated.cudnn_plans import plans_path
-from pytest_attnmem.backends.simulated.op_plan import OpCall
+from pytest_attnmem.backends.simulated.convolution.cudnn_plans import plans_path
+from pytest_attnmem.backends.simulated.scratch.op_plan import OpCall
 from pytest_attnmem.nulldevice.planner_process import PlanFile
 from pytest_attnmem.profiles import find_profile
 from pytest_attnmem.torch_releases import minor_version

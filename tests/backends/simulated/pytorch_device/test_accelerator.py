@@ -5,9 +5,9 @@ import sys
 
 import pytest
 
-from pytest_attnmem.backends.simulated.process import process_device
 from pytest_attnmem.backends.simulated.pytorch_device.accelerator import works_in_child
 from pytest_attnmem.backends.simulated.pytorch_device.tensors import Addresses
+from pytest_attnmem.backends.simulated.session.process import process_device
 
 #: As on a Mac: MPS is the accelerator, until CUDA is.
 BESIDE_MPS = """

@@ -8,10 +8,10 @@ from torch._subclasses import FakeTensorMode
 
 from pytest_attnmem.backends.certification.described import new_storages, operator
 from pytest_attnmem.backends.certification.null_calls import of_plan
-from pytest_attnmem.backends.simulated.op_plan import OpCall, writes_into_targets
-from pytest_attnmem.backends.simulated.op_rules import RULES, plan
+from pytest_attnmem.backends.simulated.operators.op_rules import RULES, plan
+from pytest_attnmem.backends.simulated.scratch.op_plan import OpCall, writes_into_targets
 from pytest_attnmem.backends.simulated.scratch.pointwise import rule_by_kind
-from pytest_attnmem.backends.simulated.workspaces import workspaces
+from pytest_attnmem.backends.simulated.scratch.workspaces import workspaces
 from pytest_attnmem.profiles import find_profile
 from pytest_attnmem.torch_releases import minor_version
 

@@ -6,8 +6,8 @@ import pytest
 from recordings import VERSIONS, read
 
 from pytest_attnmem.backends.certification.described import new_storages, operator
-from pytest_attnmem.backends.simulated.op_plan import OpCall
-from pytest_attnmem.backends.simulated.op_rules import plan
+from pytest_attnmem.backends.simulated.operators.op_rules import plan
+from pytest_attnmem.backends.simulated.scratch.op_plan import OpCall
 from pytest_attnmem.profiles import find_profile
 from pytest_attnmem.torch_releases import minor_version
 

@@ -1,0 +1,1 @@
+"""What reaches the device below autograd: one function runs all operators, a few their own."""

@@ -1,0 +1,99 @@
+"""Functions of ``torch.cuda`` for which a simulated device has no answer: each is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Any, Final, NoReturn
+
+import torch
+
+from ....errors import CannotSimulate
+from ..program_errors import at
+from ..scratch.workspaces import Workspaces
+
+#: The functions of ``torch._C`` that they call, with the name by which a program calls them.
+_CALLS: Final = MappingProxyType(
+    {
+        "_cuda_memoryStats": "memory.memory_stats",
+        "_cuda_memorySnapshot": "memory._snapshot",
+        "_cuda_record_memory_history": "memory._record_memory_history",
+        "_cuda_record_memory_history_legacy": "memory._record_memory_history",
+        "_cuda_hostMemoryStats": "host_memory_stats",
+        "_cuda_resetAccumulatedHostMemoryStats": "reset_accumulated_host_memory_stats",
+        "_cuda_resetPeakHostMemoryStats": "reset_peak_host_memory_stats",
+        "_cuda_getCurrentBlasHandle": "current_blas_handle",
+        "_cuda_getCurrentSolverHandle": "current_solver_handle",
+        "_cuda_cudaCachingAllocator_raw_alloc": "caching_allocator_alloc",
+        "_cuda_cudaCachingAllocator_raw_delete": "caching_allocator_delete",
+        "_cuda_cudaCachingAllocator_enable": "caching_allocator_enable",
+        "_cuda_cudaCachingAllocator_is_enabled": "caching_allocator_enable",
+        "_cuda_changeCurrentAllocator": "memory.change_current_allocator",
+        "_cuda_customAllocator": "memory.CUDAPluggableAllocator",
+        "_cuda_getAllocator": "memory.change_current_allocator",
+        "_cuda_canDeviceAccessPeer": "can_device_access_peer",
+        "_cuda_getStreamFromExternal": "get_stream_from_external",
+        "_cuda_tunableop_enable": "tunable.enable",
+        "_cuda_jiterator_compile_and_launch_kernel": "jiterator",
+    }
+)
+_CLEARING: Final = "_cuda_clearCublasWorkspaces"
+_NAMES: Final = (
+    *("MemPool", "graph_pool_handle", "cudart", "check_error"),
+    *("caching_allocator_alloc", "caching_allocator_delete"),
+)
+
+
+def absent_calls(
+    refused: Callable[[str], CannotSimulate], workspaces: Workspaces
+) -> dict[tuple[Any, str], Any]:
+    """Returns the functions that refuse, by owner and name; a build without CUDA lacks them."""
+
+    def absent(name: str, module: str = "torch.cuda.") -> Callable[..., NoReturn]:
+        def call(*_: Any, **__: Any) -> NoReturn:
+            raise refused(f"{module}{name}{at()} cannot be simulated")
+
+        return call
+
+    def only(value: Any, name: str, module: str = "torch.cuda.") -> Callable[..., None]:
+        """Returns a setter that takes the value which is the default."""
+        refuse = absent(name, module)
+        return lambda given=value, *_: None if given == value else refuse()
+
+    def size(name: str, function: str, nbytes: int) -> dict[tuple[Any, str], Any]:
+        """Returns the functions of the size of a library's workspace, which nobody changes."""
+        setter = only(nbytes, name, "torch.backends.cuda.")
+        return {
+            (torch._C, f"_cuda_get{function}"): lambda: nbytes,
+            **{(torch._C, f"_cuda_{verb}{function}"): setter for verb in ("set", "reset")},
+        }
+
+    def prefer(library: Any) -> None:
+        if library not in (torch._C._BlasBackend.Default, torch._C._BlasBackend.Cublas):
+            absent("preferred_blas_library", "torch.backends.cuda.")()
+
+    return {
+        **{(torch._C, function): absent(name) for function, name in _CALLS.items()},
+        **{
+            (owner, name): absent(name)
+            for name in _NAMES
+            for owner in (torch.cuda, torch.cuda.memory)
+            if hasattr(owner, name)
+        },
+        (torch._C, _CLEARING): absent(_CLEARING, "torch._C."),
+        # torch._dynamo.reset() imports a module that imports this.
+        (torch._C, "_cuda_CUDAAllocator_AllocatorState"): type("AllocatorState", (), {}),
+        **size("cublas_workspace_size", "CublasWorkspaceSize", workspaces.cublas),
+        **size(
+            "cublaslt_workspace_size",
+            "CublasLtWorkspaceSize",
+            min(workspaces.cublaslt, workspaces.cublas)
+            if workspaces.shared
+            else workspaces.cublaslt,
+        ),
+        (torch._C, "_set_blas_preferred_backend"): prefer,
+        (torch._C, "_cuda_getMemoryFraction"): lambda *_: 1.0,
+        (torch._C, "_cuda_setMemoryFraction"): only(1.0, "set_per_process_memory_fraction"),
+        (torch._C, "_cuda_get_sync_debug_mode"): lambda: 0,
+        (torch._C, "_cuda_set_sync_debug_mode"): only(0, "set_sync_debug_mode"),
+    }
