@@ -38,10 +38,7 @@ _CALLS: Final = MappingProxyType(
     }
 )
 _CLEARING: Final = "_cuda_clearCublasWorkspaces"
-_NAMES: Final = (
-    *("MemPool", "graph_pool_handle", "cudart", "check_error"),
-    *("caching_allocator_alloc", "caching_allocator_delete"),
-)
+_NAMES: Final = ("MemPool", "graph_pool_handle")
 
 
 def absent_calls(

@@ -102,8 +102,6 @@ def _nothing() -> None:
 
 
 _CUDA: Final = torch.device("cuda")
-#: Functions of ``torch.cuda`` whose Python code runs.
-_THERE: Final = frozenset({"cudart", "check_error"})
 #: ``cudaErrorInvalidDevice`` and its text, as PyTorch raises it.
 _INVALID: Final = "CUDA error: invalid device ordinal"
 
@@ -163,10 +161,9 @@ class CudaFunctions:
             return os.getpid() != process
 
         run_backward = getattr(*RUN_BACKWARD)
-        absent = absent_calls(self._refuse, self._device.workspaces)
         functions = {**self._of_devices(), **self._of_memory(), **self._of_streams()}
         found: dict[tuple[Any, str], Any] = {
-            **{key: call for key, call in absent.items() if key[1] not in _THERE},
+            **absent_calls(self._refuse, self._device.workspaces),
             **self._of_every_window,
             **{(torch._C, f"_cuda_{name}"): function for name, function in functions.items()},
             **{(torch._C, f"_accelerator_{name}"): function

@@ -18,6 +18,7 @@ REFUSED = {
     "get_stream_from_external": lambda: torch.cuda.get_stream_from_external(3),
     "tunable.enable": lambda: torch.cuda.tunable.enable(),
     "caching_allocator_alloc": lambda: torch.cuda.memory.caching_allocator_alloc(16),
+    "caching_allocator_delete": lambda: torch.cuda.caching_allocator_delete(512),
 }
 
 
