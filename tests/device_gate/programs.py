@@ -7,6 +7,7 @@ that the device's generator drew; or a text that says why there is none.
 """
 
 import argparse
+import gc
 import importlib
 import json
 import os
@@ -125,8 +126,13 @@ def _row(stand_in: Any, program: Program) -> Any:
 
 
 def _seconds(stand_in: Any, program: Program) -> float | None:
-    """Returns the processor's seconds of a program, all threads together; None if it fails."""
+    """Returns the processor's seconds of a program, all threads together; None if it fails.
+
+    Collections of garbage pass by PyTorch's own objects, which take longer than small programs.
+    """
     stand_in.restart(primed=False)
+    gc.collect()
+    gc.freeze()
     start = time.process_time()
     try:
         stand_in.run(program)
