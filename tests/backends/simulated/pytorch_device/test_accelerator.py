@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from pytest_attnmem.backends.simulated.pytorch_device.accelerator import works_in_child
 from pytest_attnmem.backends.simulated.pytorch_device.tensors import Addresses
@@ -51,6 +52,7 @@ def test_a_new_process_that_fails_leaves_it_untried_here(without_fork, monkeypat
     assert not works_in_child()
 
 
+@pytest.mark.skipif(torch.version.cuda is not None, reason="a build for CUDA is none for MPS")
 @pytest.mark.thorough  # starts an interpreter
 def test_a_process_with_another_accelerator_has_cuda_alone():
     subprocess.run([sys.executable, "-c", BESIDE_MPS], check=True)
