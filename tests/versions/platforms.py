@@ -1,7 +1,8 @@
 """Whether PyTorch's wheels for macOS and Windows have what `simulated` takes of its libraries.
 
-`make platforms VERSIONS="2.13.0 2.15.0"` fetches the wheels, and reads the names of their functions
-and the tables of those of the hooks. Nothing of them runs, so it needs no other system.
+`make platforms`, or with `VERSIONS="2.13.0 2.15.0"`, fetches the wheels, and reads the names of
+their functions and the tables of those of the hooks. Nothing of them runs: no other system is
+needed.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 import lief
 
 from pytest_attnmem.backends.simulated.pytorch_device.accelerator import ABIS, ANSWERS
+from pytest_attnmem.torch_releases import KNOWN
 
 WHEELS = {"darwin": "macosx_14_0_arm64", "win32": "win_amd64"}
 DEVICES = ("CUDA", "XPU", "MPS")
@@ -86,7 +88,7 @@ def problems(platform: str, folder: Path) -> list[str]:
 def main(versions: list[str]) -> int:
     """Prints a line for each wheel; returns 1 if one is not as it should be."""
     failed = 0
-    for version in versions:
+    for version in versions or [f"{major}.{minor}.0" for major, minor in KNOWN]:
         for platform, tag in WHEELS.items():
             with tempfile.TemporaryDirectory() as folder:
                 fetch = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
