@@ -15,7 +15,6 @@ from typing import Any, Final
 import torch
 
 from ....values.dispatcher import past_modes
-from ....values.notes import leaves
 from ..scratch.plan_parts import suggested_format
 from ..scratch.strides import (
     NUMBER,
@@ -298,4 +297,7 @@ def _are_symbolic(tensors: Sequence[Any]) -> bool:
 
 
 def _tensors(values: Sequence[Any]) -> Iterator[torch.Tensor]:
-    return (value for value in leaves(values) if type(value) is torch.Tensor)
+    """Yields the tensors among values and in their lists, as deep as an operator's may be."""
+    for value in values:
+        inner = value if isinstance(value, (list, tuple)) else (value,)
+        yield from (one for one in inner if type(one) is torch.Tensor)

@@ -35,16 +35,20 @@ _CALLS: Final = MappingProxyType(
         "_cuda_getStreamFromExternal": "get_stream_from_external",
         "_cuda_tunableop_enable": "tunable.enable",
         "_cuda_jiterator_compile_and_launch_kernel": "jiterator",
+        "_accelerator_setAllocatorSettings": "memory._set_allocator_settings",
     }
 )
 _CLEARING: Final = "_cuda_clearCublasWorkspaces"
-_NAMES: Final = ("MemPool", "graph_pool_handle")
 
 
 def absent_calls(
     refused: Callable[[str], CannotSimulate], workspaces: Workspaces
 ) -> dict[tuple[Any, str], Any]:
-    """Returns the functions that refuse, by owner and name; a build without CUDA lacks them."""
+    """Returns the functions that refuse, by owner and name.
+
+    A build without CUDA lacks most of ``torch._C``'s: there one function answers for all of them,
+    and for those that a newer PyTorch may add.
+    """
 
     def absent(name: str, module: str = "torch.cuda.") -> Callable[..., NoReturn]:
         def call(*_: Any, **__: Any) -> NoReturn:
@@ -57,40 +61,47 @@ def absent_calls(
         refuse = absent(name, module)
         return lambda given=value, *_: None if given == value else refuse()
 
-    def size(name: str, function: str, nbytes: int) -> dict[tuple[Any, str], Any]:
+    def size(name: str, function: str, nbytes: int) -> dict[str, Any]:
         """Returns the functions of the size of a library's workspace, which nobody changes."""
         setter = only(nbytes, name, "torch.backends.cuda.")
         return {
-            (torch._C, f"_cuda_get{function}"): lambda: nbytes,
-            **{(torch._C, f"_cuda_{verb}{function}"): setter for verb in ("set", "reset")},
+            f"_cuda_get{function}": lambda: nbytes,
+            **{f"_cuda_{verb}{function}": setter for verb in ("set", "reset")},
         }
 
     def prefer(library: Any) -> None:
         if library not in (torch._C._BlasBackend.Default, torch._C._BlasBackend.Cublas):
             absent("preferred_blas_library", "torch.backends.cuda.")()
 
-    return {
-        **{(torch._C, function): absent(name) for function, name in _CALLS.items()},
-        **{
-            (owner, name): absent(name)
-            for name in _NAMES
-            for owner in (torch.cuda, torch.cuda.memory)
-            if hasattr(owner, name)
-        },
-        (torch._C, _CLEARING): absent(_CLEARING, "torch._C."),
+    lt = workspaces.cublaslt
+    functions = {
+        **{function: absent(name) for function, name in _CALLS.items()},
+        _CLEARING: absent(_CLEARING, "torch._C."),
         # torch._dynamo.reset() imports a module that imports this.
-        (torch._C, "_cuda_CUDAAllocator_AllocatorState"): type("AllocatorState", (), {}),
+        "_cuda_CUDAAllocator_AllocatorState": type("AllocatorState", (), {}),
         **size("cublas_workspace_size", "CublasWorkspaceSize", workspaces.cublas),
         **size(
             "cublaslt_workspace_size",
             "CublasLtWorkspaceSize",
-            min(workspaces.cublaslt, workspaces.cublas)
-            if workspaces.shared
-            else workspaces.cublaslt,
+            min(lt, workspaces.cublas) if workspaces.shared else lt,
         ),
-        (torch._C, "_set_blas_preferred_backend"): prefer,
-        (torch._C, "_cuda_getMemoryFraction"): lambda *_: 1.0,
-        (torch._C, "_cuda_setMemoryFraction"): only(1.0, "set_per_process_memory_fraction"),
-        (torch._C, "_cuda_get_sync_debug_mode"): lambda: 0,
-        (torch._C, "_cuda_set_sync_debug_mode"): only(0, "set_sync_debug_mode"),
+        "_set_blas_preferred_backend": prefer,
+        "_cuda_getMemoryFraction": lambda *_: 1.0,
+        "_cuda_setMemoryFraction": only(1.0, "set_per_process_memory_fraction"),
+        "_cuda_get_sync_debug_mode": lambda: 0,
+        "_cuda_set_sync_debug_mode": only(0, "set_sync_debug_mode"),
+    }
+
+    def lacked(name: str) -> Any:
+        if name in functions:
+            return functions[name]
+        if name.startswith("_cuda_"):
+            return absent(name, "torch._C.")
+        raise AttributeError(f"module 'torch._C' has no attribute '{name}'", name=name)
+
+    return {
+        **{(torch._C, name): one for name, one in functions.items() if name in vars(torch._C)},
+        (torch._C, "__getattr__"): lacked,
+        (torch.cuda.MemPool, "__init__"): absent("MemPool"),
+        (torch.cuda, "graph_pool_handle"): absent("graph_pool_handle"),
     }

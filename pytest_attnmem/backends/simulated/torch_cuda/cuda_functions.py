@@ -85,9 +85,7 @@ def build_patches(version: Version) -> dict[tuple[Any, str], Any]:
         (torch.backends.cudnn, "version"): lambda: cudnn,
         (torch._C, "_cuda_getCompiledVersion"): lambda: _number(cuda, (1000, 10)),
         (torch._C, "_cuda_isCurrentStreamCapturing"): lambda: False,
-        (torch.cuda.graphs, "is_current_stream_capturing"): lambda: False,
         (torch._C, "_cuda_tunableop_is_enabled"): lambda: False,
-        **{(torch.cuda.profiler, name): _nothing for name in ("start", "stop")},
     }
 
 
@@ -95,10 +93,6 @@ def _number(version: str, places: tuple[int, ...]) -> int:
     """Returns 92000 for ``9.20.0``, and 13020 for ``13.2``."""
     parts = map(int, version.split("."))
     return sum(part * place for part, place in zip(parts, places, strict=True))
-
-
-def _nothing() -> None:
-    """Does nothing: no profiler of a device runs."""
 
 
 _CUDA: Final = torch.device("cuda")
@@ -266,8 +260,6 @@ class CudaFunctions:
             "getDeviceCount": lambda: 1,
             "getDevice": lambda: 0,
             "setDevice": self._index_of,
-            **{name: partial(self._index_of) for name in ("exchangeDevice", "maybeExchangeDevice")},
-            "hasPrimaryContext": lambda device: True,
             "synchronize": lambda: None,
             "getArchFlags": lambda: f"sm_{major}{minor}",
             "getAllocatorBackend": lambda: "native",
@@ -302,7 +294,6 @@ class CudaFunctions:
             "resetPeakMemoryStats": self._of_one(self._device.reset_peaks),
             "resetAccumulatedMemoryStats": self._of_one(lambda: None),
             "emptyCache": lambda *_: self._device.empty_cache(),
-            "cudaCachingAllocator_set_allocator_settings": lambda settings: None,
         }
 
     def _of_accelerator(self) -> Mapping[str, Any]:
@@ -332,7 +323,6 @@ class CudaFunctions:
             "getDefaultStream": lambda device: described(self._default),
             "getCurrentRawStream": lambda device: self._stream.stream_id,
             "setStream": enter,
-            "isCurrentStreamCapturing": lambda: False,
         }
 
     # Streams

@@ -11,6 +11,7 @@ REFUSED = {
     "host_memory_stats": lambda: torch.cuda.host_memory_stats(),
     "memory._snapshot": lambda: torch.cuda.memory_snapshot(),
     "memory._record_memory_history": lambda: torch.cuda.memory._record_memory_history(),
+    "memory._set_allocator_settings": lambda: torch._C._accelerator_setAllocatorSettings("a:b"),
     "set_per_process_memory_fraction": lambda: torch.cuda.set_per_process_memory_fraction(0.5, 0),
     "set_sync_debug_mode": lambda: torch.cuda.set_sync_debug_mode("error"),
     "MemPool": lambda: torch.cuda.MemPool(),
@@ -22,12 +23,16 @@ REFUSED = {
 }
 
 
-def test_a_function_of_pytorchs_own_module_is_refused_by_its_name(run):
+@pytest.mark.parametrize("name", ["_cuda_clearCublasWorkspaces", "_cuda_of_a_later_torch"])
+def test_a_function_of_pytorchs_own_module_is_refused_by_its_name(run, name):
     def program():
-        with pytest.raises(CannotSimulate, match=r"^torch\._C\._cuda_clearCublasWorkspaces at "):
-            torch._C._cuda_clearCublasWorkspaces()
+        with pytest.raises(AttributeError, match=r"'torch\._C' has no attribute '_of_no_device'"):
+            torch._C._of_no_device  # noqa: B018
+        with pytest.raises(CannotSimulate, match=rf"^torch\._C\.{name} at "):
+            getattr(torch._C, name)()
 
     run(program)
+    assert not hasattr(torch._C, "_cuda_of_a_later_torch")
 
 
 @pytest.mark.parametrize(("name", "call"), REFUSED.items(), ids=REFUSED)
