@@ -15,7 +15,7 @@ from torch import Tensor
 from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
-from .memory_terms import HALF, LOSS, kernel_model
+from .memory_terms import HALF, LOSS, OUT, WIDE_DKV, Q, kernel_model, narrowed
 from .recorded import load, recorded
 
 
@@ -246,7 +246,7 @@ _SOME = f"min(1, {_ACTIVE})*B*H*max(itemsize, 4)"
 _ROW, _COLUMN = f"{_SOME}*{_N}", f"{_SOME}*{_M}"
 
 _KEPT = {
-    "out": "B*H*N*dv*itemsize",
+    "out": OUT,
     "weights": f"B*H*{_ACTIVE}*{_N}*{_M}*max(itemsize, 4)",
 }
 _HIDDEN = {"hidden": f"causal*{_N}*{_M}"}
@@ -260,10 +260,10 @@ _FORWARD = (
     Phase("out_i", {**_KEPT, **_HIDDEN, "out_i": f"{_ROW}*dv", "v_j": f"{HALF}*{_COLUMN}*dv"}),
 )
 
-_WIDE = {"dk": "B*H*M*d*max(itemsize, 4)", "dv": "B*H*M*dv*max(itemsize, 4)"}
-_GRADS = {**LOSS, **_KEPT, "dq": "B*H*N*d*itemsize", **_WIDE}
+_GRADS = {**LOSS, **_KEPT, "dq": Q}
 _PAIR = {
     **_GRADS,
+    **WIDE_DKV,
     "slope": f"B*H*{_N}*{_M}*max(itemsize, 4)",
     "q_i": f"{HALF}*{_ROW}*d",
     "grad_i": f"{_ROW}*dv",
@@ -272,15 +272,7 @@ _PAIR = {
 _BACKWARD = (
     Phase("delta_i", {**_PAIR, "out_i": f"{_ROW}*dv"}),
     Phase("gradients", {**_PAIR, "dq_i": f"{_ROW}*d", "k_j, v_j": f"{HALF}*{_COLUMN}*(d + dv)"}),
-    Phase("dk.to(q.dtype)", {**_GRADS, "narrow dk": f"{HALF}*B*H*M*d*itemsize"}),
-    Phase(
-        "dv.to(q.dtype)",
-        {
-            **_GRADS,
-            "dk": "B*H*M*d*itemsize",
-            "narrow dv": f"{HALF}*B*H*M*dv*itemsize",
-        },
-    ),
+    *narrowed(_GRADS, "dk"),
 )
 
 _DEFAULTS = {"causal": 0, "block": BLOCK, "active": -1}

@@ -11,7 +11,7 @@ from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
 from .memory_terms import GRADIENTS, HALF, LOSS, NARROWED, kernel_model
-from .online_softmax import Cut, Tile, online
+from .online_softmax import Cut, online
 from .recorded import blocks, load, recorded
 
 SMALLEST = 128
@@ -74,10 +74,10 @@ def _forward(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, cut: Cut
 ) -> tuple[Tensor, tuple[()]]:
     (B, H, N, _), dv = q.shape, v.shape[3]
-    tile = Tile(q, k, mask, cut)
+    tile = cut.tile(q, k, mask)
     out = q.new_empty(B, H, N, dv)  # [B, H, N, dv]
     for rows in blocks(N, cut.block_q):
-        out_i = online(load(q, rows, tile.dtype), rows, k, v, tile)[0]
+        out_i = online(load(q, rows, tile.dtype), rows, k, v, tile, cut)[0]
         out[:, :, rows] = out_i.unflatten(0, (B, H))
         del out_i  # here and below: before the next ones are made
     return out, ()
@@ -87,13 +87,13 @@ def _backward(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, grad: Tensor, cut: Cut
 ) -> tuple[Tensor, Tensor, Tensor]:
     (B, H, N, _), M = q.shape, k.shape[2]
-    tile = Tile(q, k, mask, cut)
+    tile = cut.tile(q, k, mask)
     slope = torch.empty_like(tile.buffer)  # [B·H, chunk_q, chunk_k]
     dq = q.new_empty(q.shape)  # [B, H, N, d]
     dk, dv = k.new_zeros(k.shape, dtype=tile.dtype), v.new_zeros(v.shape, dtype=tile.dtype)
     for rows in blocks(N, cut.block_q):
         q_i = load(q, rows, tile.dtype)
-        out_i, lse_i = online(q_i, rows, k, v, tile)
+        out_i, lse_i = online(q_i, rows, k, v, tile, cut)
         grad_i = load(grad, rows, tile.dtype, copy=True)  # [B·H, n, dv]
         delta_i = out_i.mul_(grad_i).sum(-1, keepdim=True)  # [B·H, n, 1]
         del out_i

@@ -12,7 +12,7 @@ from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
 from .memory_terms import HALF, LOSS, kernel_model
-from .online_softmax import Cut, Tile, members, online
+from .online_softmax import Cut, members, online
 from .recorded import blocks, load, recorded
 
 BLOCK_Q, BLOCK_K = 128, 128
@@ -93,7 +93,7 @@ def _backward(
     cut: Cut,
 ) -> tuple[Tensor, Tensor, Tensor]:
     (B, Hkv, M), N = k.shape[:3], q.shape[2]
-    tile, dtype = Tile(q, k, mask, cut), lse.dtype
+    tile, dtype = cut.tile(q, k, mask), lse.dtype
     slope = torch.empty_like(tile.buffer)  # [B·Hkv, block_q, block_k]
     delta = torch.empty_like(lse)  # [B, H, N]
     dq = q.new_zeros(q.shape, dtype=dtype)  # [B, H, N, d]
@@ -135,13 +135,13 @@ def _forward(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, cut: Cut
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     (B, H, N, _), (Hkv, dv) = q.shape, v.shape[1::2]
-    tile = Tile(q, k, mask, cut)
+    tile = cut.tile(q, k, mask)
     out = q.new_empty(B, H, N, dv)  # [B, H, N, dv]
     lse = q.new_empty(B, H, N, dtype=tile.dtype)  # [B, H, N]
     q_heads, out_heads, lse_heads = (members(x, Hkv) for x in (q, out, lse))
     for g, q_g in enumerate(q_heads):
         for rows in blocks(N, cut.block_q):
-            out_i, lse_i = online(load(q_g, rows, tile.dtype), rows, k, v, tile, g)
+            out_i, lse_i = online(load(q_g, rows, tile.dtype), rows, k, v, tile, cut, g)
             out_heads[g][:, :, rows] = out_i.unflatten(0, (B, Hkv))
             lse_heads[g][:, :, rows] = lse_i.unflatten(0, (B, Hkv)).squeeze(-1)
             del out_i, lse_i  # here and below: before the next ones are made

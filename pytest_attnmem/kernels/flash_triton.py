@@ -14,7 +14,7 @@ from torch import Tensor
 from ..budgets.memory_model import Phase
 from .input_checks import check_inputs, is_simulated
 from .kernel import Kernel
-from .memory_terms import kernel_model
+from .memory_terms import LOSS, OUT, K, Q, V, kernel_model
 from .recorded import recorded
 
 #: Wider heads do not fit a multiprocessor's shared memory.
@@ -138,21 +138,9 @@ def _programs(q: Tensor) -> ModuleType | None:
     return _flash_triton_programs
 
 
-_KEPT = {"out": "B*H*N*dv*itemsize", "lse": "B*H*N*4"}
+_KEPT = {"out": OUT, "lse": "B*H*N*4"}
 _FORWARD = (Phase("forward", _KEPT),)
-_BACKWARD = (
-    Phase(
-        "backward",
-        {
-            **{"loss": "itemsize", "loss gradient": "itemsize"},
-            **_KEPT,
-            "delta": "B*H*N*4",
-            "dq": "B*H*N*d*itemsize",
-            "dk": "B*H*M*d*itemsize",
-            "dv": "B*H*M*dv*itemsize",
-        },
-    ),
-)
+_BACKWARD = (Phase("backward", {**LOSS, **_KEPT, "delta": "B*H*N*4", "dq": Q, "dk": K, "dv": V}),)
 
 MODEL = kernel_model("flash-triton", _FORWARD, _FORWARD + _BACKWARD)
 

@@ -93,13 +93,8 @@ _BACKWARD = (
     Phase(
         "state backward",
         {
-            "phi_k": K,
-            **LOSS,
-            "state gradient": _STATE,
-            "total gradient": _TOTAL,
-            "q gradient": Q,
-            "v gradient": V,
-            "phi_k gradient": K,
+            **{"phi_k": K, **LOSS, "state gradient": _STATE, "total gradient": _TOTAL},
+            **{"q gradient": Q, "v gradient": V, "phi_k gradient": K},
         },
     ),
 )

@@ -76,35 +76,22 @@ def _forward(kept: dict[str, str]) -> tuple[Phase, ...]:
 
 _KEPT = {**_KV, "total": Q, "phi_q": Q, **LOSS}
 _SAVED = {**_KEPT, "state": _STATE, "factor": ROW}
+_GRADIENTS = {"state gradient": _STATE, "phi_q gradient": Q}
 _BACKWARD = (
     Phase("factor backward", {**_SAVED, **FACTOR_BACKWARD}),
     Phase(
         "numerator backward",
-        {
-            **_SAVED,
-            "numerator gradient": OUT,
-            "factor gradient": ROW,
-            "state gradient": _STATE,
-            "phi_q gradient": Q,
-        },
+        {**_SAVED, "numerator gradient": OUT, "factor gradient": ROW, **_GRADIENTS},
     ),
     Phase(
         "reciprocal backward",
-        {
-            **_KEPT,
-            "state gradient": _STATE,
-            "phi_q gradient": Q,
-            "factor": ROW,
-            "factor gradient": ROW,
-            "products": f"3*{ROW}",
-        },
+        {**_KEPT, **_GRADIENTS, "factor": ROW, "factor gradient": ROW, "products": f"3*{ROW}"},
     ),
     Phase(
         "norm backward",
         {
             **_KEPT,
-            "state gradient": _STATE,
-            "phi_q gradient": Q,
+            **_GRADIENTS,
             "its addend": Q,
             "norm gradient": ROW,
             "total gradient": Q,

@@ -11,7 +11,7 @@ from torch import Tensor
 from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
-from .memory_terms import WIDE, kernel_model
+from .memory_terms import LOSS, OUT, WIDE, K, Q, V, kernel_model
 from .recorded import blocks, load, recorded
 
 BLOCK = 64
@@ -184,52 +184,40 @@ _ROWS = f"B*H*min(block, N)*{WIDE}"
 _COLS = f"B*H*min(block, N, M)*{WIDE}"
 _QUERIES = {"queries": f"{_ROWS}*d"}
 _KEYS, _VALUES = {"keys": f"{_COLS}*d"}, {"values": f"{_COLS}*(dv + 1)"}
-_WEIGHTS = f"{_ROWS}*min(block, N, M)"
-_KEPT = {"out": "B*H*N*dv*itemsize", "norm": f"B*H*N*{WIDE}"}
-_STATE = {"state": f"B*H*d*(dv + 1)*{WIDE}"}
+_WEIGHTS = {"weights": f"{_ROWS}*min(block, N, M)"}
+_TOTAL = {"total": f"{_ROWS}*(dv + 1)"}
+_KEPT = {"out": OUT, "norm": f"B*H*N*{WIDE}", "state": f"B*H*d*(dv + 1)*{WIDE}"}
 
 # On the CPU a Python number takes 8 bytes, and its copy the itemsize of another dtype.
 ONE = {"cpu": {"1": "8", "its copy": WIDE}}
 EPS = {"cpu": {"eps": "8", "its copy": "4*min(1, 8//itemsize - 1)"}}
 
 _FORWARD = (
-    Phase("keys", {**_KEPT, **_STATE, **_KEYS}, ONE),
-    Phase("queries", {**_KEPT, **_STATE, **_KEYS, **_VALUES, **_QUERIES}, ONE),
-    Phase(
-        "total",
-        {
-            **_KEPT,
-            **_STATE,
-            **_KEYS,
-            **_VALUES,
-            **_QUERIES,
-            "weights": _WEIGHTS,
-            "total": f"{_ROWS}*(dv + 1)",
-        },
-    ),
-    Phase("norm", {**_KEPT, **_STATE, "total": f"{_ROWS}*(dv + 1)"}, EPS),
+    Phase("keys", {**_KEPT, **_KEYS}, ONE),
+    Phase("queries", {**_KEPT, **_KEYS, **_VALUES, **_QUERIES}, ONE),
+    Phase("total", {**_KEPT, **_KEYS, **_VALUES, **_QUERIES, **_WEIGHTS, **_TOTAL}),
+    Phase("norm", {**_KEPT, **_TOTAL}, EPS),
 )
 
 
 def _gradient(of: str, kept: dict[str, str], last: str) -> tuple[Phase, ...]:
     """A pass over the chunks for the gradient of q, or of k and v; ``last`` is its largest step."""
-    kept = {"loss": "itemsize", "loss gradient": "itemsize", **_KEPT, **_STATE, **kept}
+    kept = {**LOSS, **_KEPT, **kept}
     slopes = {**kept, "slopes": f"{_ROWS}*(dv + 1)"}
     return (
         Phase(f"slopes for {of}", {**slopes, "out of the chunk, its sum": f"{_ROWS}*(dv + 1)"}),
         Phase(f"features for {of}", {**slopes, **_QUERIES, **_KEYS}, ONE),
         Phase(
             f"gradient of {of}",
-            {**slopes, **_QUERIES, **_KEYS, **_VALUES, "weights": _WEIGHTS, "step": last},
+            {**slopes, **_QUERIES, **_KEYS, **_VALUES, **_WEIGHTS, "step": last},
         ),
     )
 
 
-_DQ = {"q gradient": "B*H*N*d*itemsize"}
-_DKV = {"k gradient": "B*H*M*d*itemsize", "v gradient": "B*H*M*dv*itemsize"}
+_DQ = {"q gradient": Q}
 _BACKWARD = (
     *_gradient("q", _DQ, f"{_ROWS}*d"),
-    *_gradient("k and v", {**_DQ, **_DKV}, f"{_COLS}*max(d, dv)"),
+    *_gradient("k and v", {**_DQ, "k gradient": K, "v gradient": V}, f"{_COLS}*max(d, dv)"),
 )
 
 _DEFAULTS = {"block": BLOCK}

@@ -9,7 +9,7 @@ from ..budgets.memory_model import Phase
 from .input_checks import check_inputs
 from .kernel import Kernel
 from .linear_chunked import EPS, ONE, Chunk, features, values
-from .memory_terms import WIDE, kernel_model
+from .memory_terms import LOSS, OUT, WIDE, K, Q, V, kernel_model
 from .recorded import recorded
 
 
@@ -102,11 +102,7 @@ def _key_gradients(saved: Chunk) -> tuple[Tensor, Tensor]:
 
 
 _KEY, _VALUE = f"B*H*d*{WIDE}", f"B*H*(dv + 1)*{WIDE}"
-_KEPT = {
-    "out": "B*H*N*dv*itemsize",
-    "norm": f"B*H*N*{WIDE}",
-    "state": f"B*H*d*(dv + 1)*{WIDE}",
-}
+_KEPT = {"out": OUT, "norm": f"B*H*N*{WIDE}", "state": f"B*H*d*(dv + 1)*{WIDE}"}
 
 _FORWARD = (
     Phase("features", {**_KEPT, "key": _KEY}, ONE),
@@ -115,13 +111,8 @@ _FORWARD = (
     Phase("norm", {**_KEPT, "total": _VALUE}, EPS),
 )
 
-_SAVED = {
-    "loss": "itemsize",
-    "loss gradient": "itemsize",
-    **_KEPT,
-    "q gradient": "B*H*N*d*itemsize",
-}
-_ALL = {**_SAVED, "k gradient": "B*H*M*d*itemsize", "v gradient": "B*H*M*dv*itemsize"}
+_SAVED = {**LOSS, **_KEPT, "q gradient": Q}
+_ALL = {**_SAVED, "k gradient": K, "v gradient": V}
 _OUT = {"out at t, its sum": _VALUE}
 _BACKWARD = (
     Phase("state again", {**_SAVED, "key": _KEY, "value": _VALUE}),

@@ -12,7 +12,7 @@ from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
 from .linear_chunked import EPS, ONE
-from .memory_terms import WIDE, kernel_model
+from .memory_terms import LOSS, OUT, WIDE, K, Q, V, kernel_model
 from .recorded import recorded
 
 BLOCK = 64
@@ -209,7 +209,7 @@ _VALUES, _WEIGHTS = {"values": f"{_ROWS}*(dv + 1)"}, {"weights": f"{_ROWS}*{_SIZ
 _STATE = f"B*H*{_COUNT}*d*(dv + 1)*{WIDE}"
 _STATES = {"states": _STATE}
 _TOTAL = {"total": f"{_ROWS}*(dv + 1)"}
-_KEPT = {**_STATES, "out": "B*H*N*dv*itemsize", "factor": f"B*H*N*{WIDE}"}
+_KEPT = {**_STATES, "out": OUT, "factor": f"B*H*N*{WIDE}"}
 
 _FORWARD = (
     Phase("keys", _KEYS, ONE),
@@ -220,10 +220,10 @@ _FORWARD = (
     Phase("out", {**_KEPT, **_TOTAL}),
 )
 
-_SLOPES = {"loss": "itemsize", "loss gradient": "itemsize", **_KEPT, "slopes": f"{_ROWS}*(dv + 1)"}
+_SLOPES = {**LOSS, **_KEPT, "slopes": f"{_ROWS}*(dv + 1)"}
 _CHUNKS = {**_SLOPES, **_QUERIES, **_KEYS}
 _ALL = {**_CHUNKS, **_VALUES, **_WEIGHTS}
-_DQ, _DK = {"q gradient": "B*H*N*d*itemsize"}, {"k gradient": "B*H*M*d*itemsize"}
+_DQ, _DK = {"q gradient": Q}, {"k gradient": K}
 _STEP = {"step": f"{_ROWS}*d"}
 _FUTURE = {"future": _STATE}
 _BACKWARD = (
@@ -244,13 +244,7 @@ _BACKWARD = (
     ),
     Phase(
         "v gradient",
-        {
-            **{name: size for name, size in _SLOPES.items() if name != "slopes"},
-            **_DQ,
-            **_DK,
-            "step": f"{_ROWS}*dv",
-            "v gradient": "B*H*M*dv*itemsize",
-        },
+        {**LOSS, **_KEPT, **_DQ, **_DK, "step": f"{_ROWS}*dv", "v gradient": V},
     ),
 )
 

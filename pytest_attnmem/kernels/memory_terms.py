@@ -14,20 +14,23 @@ WIDE = "max(itemsize, 4)"
 HALF = "max(4//itemsize - 1, 0)"
 #: A test's ``out.sum()``, and the gradient that its backward pass begins with.
 LOSS = {"loss": "itemsize", "loss gradient": "itemsize"}
+#: The gradients of k and v where they are added up in a wider dtype.
+WIDE_DKV = {"dk": f"B*H*M*d*{WIDE}", "dv": f"B*H*M*dv*{WIDE}"}
+
+
+def narrowed(kept: Mapping[str, str], done: str) -> tuple[Phase, ...]:
+    """Returns a kernel's last steps, which narrow the gradients of k, called ``done``, and v."""
+    return (
+        Phase("dk.to(q.dtype)", {**kept, **WIDE_DKV, "narrow dk": f"{HALF}*{K}"}),
+        Phase(
+            "dv.to(q.dtype)", {**kept, done: K, "dv": WIDE_DKV["dv"], "narrow dv": f"{HALF}*{V}"}
+        ),
+    )
 
 
 #: The gradients of a kernel that adds those of k and v up in a wider dtype, and its last steps.
-GRADIENTS = {**LOSS, "dq": Q, "dk": f"B*H*M*d*{WIDE}", "dv": f"B*H*M*dv*{WIDE}"}
-NARROWED = (
-    Phase("dk.to(q.dtype)", {**GRADIENTS, "narrow dk": f"{HALF}*{K}"}),
-    Phase(
-        "dv.to(q.dtype)",
-        {
-            **{**LOSS, "dq": Q, "narrow dk": K, "dv": GRADIENTS["dv"]},
-            "narrow dv": f"{HALF}*{V}",
-        },
-    ),
-)
+GRADIENTS = {**LOSS, "dq": Q, **WIDE_DKV}
+NARROWED = narrowed({**LOSS, "dq": Q}, "narrow dk")
 
 
 def kernel_model(

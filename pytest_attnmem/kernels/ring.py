@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
@@ -11,7 +10,8 @@ from torch import Tensor
 
 from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
-from .memory_terms import HALF, WIDE, kernel_model
+from .memory_terms import HALF, LOSS, WIDE, kernel_model
+from .online_softmax import Cut, new_sums, take_in
 from .recorded import blocks, load, recorded
 from .ring_ranks import Ranks, finish, join
 
@@ -65,31 +65,25 @@ def attention(
     ring = join(group)
     ring.check_sizes(q, k, v)
     scale = q.shape[3] ** -0.5 if scale is None else scale
-    cut = _Cut(causal, scale, block_q, block_k, ring.rank, q.shape[2], k.shape[2])
+    cut = Cut(causal, scale, block_q, block_k)
     return recorded("ring", _forward, _backward, (cut, ring), q, k, v)
 
 
 def _forward(
-    q: Tensor, k: Tensor, v: Tensor, how: tuple[_Cut, Ranks]
+    q: Tensor, k: Tensor, v: Tensor, how: tuple[Cut, Ranks]
 ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     cut, ring = how
     (B, H, n, _), dv = q.shape, v.shape[3]
-    tile = _Tile(q, k, cut)
+    tile = cut.tile(q, k)
     acc = tile.buffer.new_zeros(B * H, n, dv)  # [B·H, n, dv]
-    # Not -inf: a row may meet hidden keys before any that it sees.
-    row_max = acc.new_full((B * H, n, 1), torch.finfo(acc.dtype).min)  # [B·H, n, 1]
-    row_sum = acc.new_zeros(B * H, n, 1)  # [B·H, n, 1]
+    row_max, row_sum = new_sums(acc)  # [B·H, n, 1]
     for owner, (k_j, v_j) in ring.circulate(k, v):
-        for rows, cols in cut.tiles(owner):
-            p = tile.scores(load(q, rows, acc.dtype), k_j, owner, rows, cols)
-            max_i, sum_i, acc_i = row_max[:, rows], row_sum[:, rows], acc[:, rows]
-            new_max = torch.maximum(max_i, p.amax(-1, keepdim=True))  # [B·H, bq, 1], twice
-            p.sub_(new_max).exp_()
-            shrink = max_i.sub_(new_max).exp_()
-            sum_i.mul_(shrink).add_(p.sum(-1, keepdim=True))  # [B·H, bq, 1]
-            acc_i.mul_(shrink).baddbmm_(p, load(v_j, cols, acc.dtype))
-            max_i.copy_(new_max)
-            del p, max_i, sum_i, acc_i, new_max, shrink
+        for rows, places, cols in _tiles(cut, ring, owner, q, k):
+            q_i = load(q, rows, acc.dtype)
+            p = tile.scores(q_i, load(k_j, cols, acc.dtype), places, cols)
+            del q_i
+            take_in(p, v_j, cols, acc[:, rows], row_max[:, rows], row_sum[:, rows])
+            del p
         del k_j, v_j
     del tile
     acc.div_(row_sum)
@@ -106,11 +100,11 @@ def _backward(
     out: Tensor,
     lse: Tensor,
     grad: Tensor,
-    how: tuple[_Cut, Ranks],
+    how: tuple[Cut, Ranks],
 ) -> tuple[Tensor, Tensor, Tensor]:
     cut, ring = how
     B, H, n, _ = q.shape
-    tile = _Tile(q, k, cut)
+    tile = cut.tile(q, k)
     slope = torch.empty_like(tile.buffer)  # [B·H, block_q, block_k]
     dtype = slope.dtype
     delta = torch.empty_like(lse)  # [B, H, n]
@@ -124,9 +118,9 @@ def _backward(
     dkv = [x.new_zeros(x.shape, dtype=dtype) for x in (k, v)]  # [B, H, m, d], [B, H, m, dv]
     spare = [torch.empty_like(x) for x in dkv if ring.size > 1]
     for owner, (k_j, v_j) in ring.circulate(k, v):
-        for rows, cols in cut.tiles(owner):
+        for rows, places, cols in _tiles(cut, ring, owner, q, k):
             q_i, grad_i = load(q, rows, dtype), load(grad, rows, dtype, copy=True)
-            p = tile.scores(q_i, k_j, owner, rows, cols)
+            p = tile.scores(q_i, load(k_j, cols, dtype), places, cols)
             p.sub_(load(lse, rows, dtype).unsqueeze(-1)).exp_()
             load(dkv[1], cols, dtype).baddbmm_(p.mT, grad_i)
             ds = slope[:, : p.shape[1], : p.shape[2]]
@@ -144,54 +138,16 @@ def _backward(
     return dq.to(q.dtype), dk, dv
 
 
-@dataclass(frozen=True, slots=True)
-class _Cut:
-    """The scale and the mask of the scores, this rank's part of them, and its tiles."""
-
-    causal: bool
-    scale: float
-    block_q: int
-    block_k: int
-    rank: int
-    n: int
-    m: int
-
-    def tiles(self, owner: int) -> Iterator[tuple[slice, slice]]:
-        """Yields the rows and columns of the tiles with visible keys of ``owner``."""
-        for rows in blocks(self.n, self.block_q):
-            for cols in blocks(self.m, self.block_k):
-                if not self.causal or self.diagonal(owner, rows, cols) > -(rows.stop - rows.start):
-                    yield rows, cols
-
-    def diagonal(self, owner: int, rows: slice, cols: slice) -> int:
-        """Returns the last column that the tile's first row sees."""
-        first: int = rows.start - cols.start  # a slice's ends are of any type
-        return self.rank * self.n - owner * self.m + first
-
-
-class _Tile:
-    """Room for the scores of one block of queries by one of keys, used for each in turn."""
-
-    def __init__(self, q: Tensor, k: Tensor, cut: _Cut) -> None:
-        (B, H, n, _), m = q.shape, k.shape[2]
-        bq, bk = min(cut.block_q, n), min(cut.block_k, m)
-        self.cut = cut
-        dtype = torch.promote_types(q.dtype, torch.float32)
-        self.buffer = q.new_empty(B * H, bq, bk, dtype=dtype)  # [B·H, block_q, block_k]
-        if cut.causal:
-            self._hidden = q.new_empty(bq, bk, dtype=torch.bool)  # [block_q, block_k]
-
-    def scores(self, q_i: Tensor, k_j: Tensor, owner: int, rows: slice, cols: slice) -> Tensor:
-        """Scaled scores [B·H, bq, bk] in the buffer, -inf where a key is hidden."""
-        n, m = rows.stop - rows.start, cols.stop - cols.start
-        scores = self.buffer[:, :n, :m]
-        keys = load(k_j, cols, scores.dtype)
-        scores.baddbmm_(q_i, keys.mT, beta=0, alpha=self.cut.scale)
-        diagonal = self.cut.diagonal(owner, rows, cols)
-        if self.cut.causal and diagonal < m - 1:
-            self._hidden.fill_(True).triu_(diagonal + 1)
-            scores.masked_fill_(self._hidden[:n, :m], -torch.inf)
-        return scores
+def _tiles(
+    cut: Cut, ring: Ranks, owner: int, q: Tensor, k: Tensor
+) -> Iterator[tuple[slice, slice, slice]]:
+    """Yields the tiles with visible keys of ``owner``: rows, their places among them, columns."""
+    n, m = q.shape[2], k.shape[2]
+    ahead = ring.rank * n - owner * m
+    for rows in blocks(n, cut.block_q):
+        places = slice(ahead + rows.start, ahead + rows.stop)
+        for cols in cut.columns(places, m):
+            yield rows, places, cols
 
 
 _ROW, _COLUMN = f"B*H*min(block_q, N//R)*{WIDE}", f"B*H*min(block_k, M//R)*{WIDE}"
@@ -210,10 +166,7 @@ _FORWARD = (
     Phase("out", {"acc": f"{_LSE}*dv", "lse": _LSE, "out": f"{HALF}*B*H*(N//R)*dv*itemsize"}),
 )
 
-_KEPT = {
-    **{"loss": "itemsize", "loss gradient": "itemsize"},
-    **{"out": "B*H*(N//R)*dv*itemsize", "lse": _LSE, "delta": _LSE},
-}
+_KEPT = {**LOSS, "out": "B*H*(N//R)*dv*itemsize", "lse": _LSE, "delta": _LSE}
 _PAIR = {**_KEPT, **_TILES, "slope": _TILE, "grad_i": f"{_ROW}*dv"}
 _DQ = {"dq": f"{_LSE}*d"}
 _DK, _DV = {"dk": f"B*H*(M//R)*d*{WIDE}"}, {"dv": f"B*H*(M//R)*dv*{WIDE}"}

@@ -12,7 +12,8 @@ from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
 from .memory_terms import GRADIENTS, HALF, LOSS, NARROWED, kernel_model
-from .recorded import add_mask, blocks, load, recorded
+from .online_softmax import Tile
+from .recorded import blocks, load, recorded
 
 WINDOW, BLOCK = 256, 128
 
@@ -112,16 +113,28 @@ class Band:
             for rows, start in zip(cut, starts, strict=True)
         ]
 
+    def hide(self, hidden: Tensor, rows: slice, cols: slice) -> Tensor:
+        """Hides keys outside the window of a query, by ``Hide``."""
+        # Query rows.start + r sees key cols.start + c if -behind <= c - r - offset <= ahead.
+        offset = rows.start - cols.start
+        seen = hidden.fill_(True).triu_(offset - self.behind).tril_(offset + self.ahead)
+        return seen.logical_not_()
+
+    def tile(self, q: Tensor, k: Tensor, mask: Tensor | None) -> Tile:
+        """Returns the room of one block of queries and the keys that it sees."""
+        size = self.rows, self.columns
+        return Tile(q, k, mask, self.scale, self.hide, size, size)
+
 
 def _forward(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, band: Band
 ) -> tuple[Tensor, tuple[()]]:
     (B, H, N, _), dv = q.shape, v.shape[3]
-    tile = _Tile(q, mask, band)
+    tile = band.tile(q, k, mask)
     out = q.new_zeros(B, H, N, dv)  # [B, H, N, dv]
     for rows, cols in band.blocks():
         q_i, k_i = load(q, rows, tile.dtype), load(k, cols, tile.dtype)
-        p = tile.weights(q_i, k_i, rows, cols)
+        p = _weights(tile.scores(q_i, k_i, rows, cols))
         del k_i
         out_i = p @ load(v, cols, tile.dtype)  # [B·H, n, dv]
         out[:, :, rows] = out_i.unflatten(0, (B, H))
@@ -133,14 +146,14 @@ def _backward(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, grad: Tensor, band: Band
 ) -> tuple[Tensor, Tensor, Tensor]:
     B, H = q.shape[:2]
-    tile = _Tile(q, mask, band)
+    tile = band.tile(q, k, mask)
     slope = torch.empty_like(tile.buffer)  # [B·H, block, columns]
     dq = q.new_zeros(q.shape)  # [B, H, N, d]
     dk, dv = k.new_zeros(k.shape, dtype=tile.dtype), v.new_zeros(v.shape, dtype=tile.dtype)
     for rows, cols in band.blocks():
         q_i, k_i, v_i = (load(x, at, tile.dtype) for x, at in ((q, rows), (k, cols), (v, cols)))
         grad_i = load(grad, rows, tile.dtype, copy=True)  # [B·H, n, dv]
-        p = tile.weights(q_i, k_i, rows, cols)
+        p = _weights(tile.scores(q_i, k_i, rows, cols))
         load(dv, cols, tile.dtype).baddbmm_(p.mT, grad_i)
         ds = slope[:, : p.shape[1]].baddbmm_(grad_i, v_i.mT, beta=0)
         ds.addcmul_(p, ds.mul_(p).sum(-1, keepdim=True), value=-1)  # [B·H, n, 1]
@@ -153,37 +166,14 @@ def _backward(
     return dq, dk, dv.to(q.dtype)
 
 
-class _Tile:
-    """Room for the weights of one block of queries, used for each in turn."""
-
-    def __init__(self, q: Tensor, mask: Tensor | None, band: Band) -> None:
-        B, H = q.shape[:2]
-        n, m = band.rows, band.columns
-        self.band = band
-        self.dtype = torch.promote_types(q.dtype, torch.float32)
-        self.buffer = q.new_empty(B * H, n, m, dtype=self.dtype)  # [B·H, block, columns]
-        self._hidden = q.new_empty(n, m, dtype=torch.bool)  # [block, columns]
-        self._mask = None if mask is None else mask.expand(B, H, band.N, band.M)
-        boolean = mask is not None and mask.dtype == torch.bool
-        self._nothing = q.new_full((), -torch.inf, dtype=self.dtype) if boolean else None
-
-    def weights(self, q_i: Tensor, k_i: Tensor, rows: slice, cols: slice) -> Tensor:
-        """The softmax of scaled scores [B·H, n, m] in the buffer, zeros where nothing is seen."""
-        n, band = q_i.shape[1], self.band
-        p = self.buffer[:, :n]
-        p.baddbmm_(q_i, k_i.mT, beta=0, alpha=band.scale)
-        # Query rows.start + r sees key cols.start + c if -behind <= c - r - offset <= ahead.
-        offset = rows.start - cols.start
-        seen = self._hidden.fill_(True).triu_(offset - band.behind).tril_(offset + band.ahead)
-        p.masked_fill_(seen.logical_not_()[:n], -torch.inf)
-        if self._mask is not None:
-            add_mask(p, self._mask[:, :, rows, cols], self._nothing)
-        # Finite, so that the difference is defined for a query that sees no key.
-        largest = p.amax(-1, keepdim=True).clamp_(min=torch.finfo(p.dtype).min)  # [B·H, n, 1]
-        p.sub_(largest).exp_()
-        del largest
-        # The sum is as it is, unless nothing is seen: the largest score alone adds 1.
-        return p.div_(p.sum(-1, keepdim=True).clamp_(min=1))  # [B·H, n, 1]
+def _weights(p: Tensor) -> Tensor:
+    """The softmax of scores [B·H, n, m] in their place, zeros where nothing is seen."""
+    # Finite, so that the difference is defined for a query that sees no key.
+    largest = p.amax(-1, keepdim=True).clamp_(min=torch.finfo(p.dtype).min)  # [B·H, n, 1]
+    p.sub_(largest).exp_()
+    del largest
+    # The sum is as it is, unless nothing is seen: the largest score alone adds 1.
+    return p.div_(p.sum(-1, keepdim=True).clamp_(min=1))  # [B·H, n, 1]
 
 
 _AHEAD = "(1 - causal)*(window - 1)"

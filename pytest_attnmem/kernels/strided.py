@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,8 @@ from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
 from .memory_terms import HALF, LOSS, WIDE, kernel_model
-from .recorded import add_mask, blocks, load, recorded
+from .online_softmax import Tile, new_sums, take_in
+from .recorded import blocks, load, recorded
 from .sliding_window import Band
 
 _Pairs = list[tuple[slice, slice]]
@@ -76,16 +78,24 @@ class _Pattern:
         """The near keys: ``stride`` on either side, by blocks of ``stride`` queries."""
         return Band(self.causal, self.scale, self.stride, self.stride, self.N, self.M)
 
-    def near(self) -> tuple[int, int, _Pairs]:
-        """Blocks of queries and the keys around: the largest of each, and all."""
-        return self.band.rows, self.band.columns, self.band.blocks()
-
-    def far(self) -> tuple[int, int, _Pairs]:
-        """Queries and keys of one residue: the largest number of each, and all."""
+    def parts(self, q: Tensor, k: Tensor, mask: Tensor | None) -> Iterator[tuple[Tile, _Pairs]]:
+        """Yields the tile and all blocks of near keys, then of far keys, by residue."""
+        yield self.band.tile(q, k, mask), self.band.blocks()
         keys = min(self.N, self.M) if self.causal else self.M
-        first = range(min(self.stride, self.N, keys))
-        of = [(slice(r, self.N, self.stride), slice(r, keys, self.stride)) for r in first]
-        return -(-self.N // self.stride), -(-keys // self.stride), of
+        size = -(-self.N // self.stride), -(-keys // self.stride)
+        yield (
+            Tile(q, k, mask, self.scale, self._hide_far, size, size),
+            [
+                (slice(r, self.N, self.stride), slice(r, keys, self.stride))
+                for r in range(min(self.stride, self.N, keys))
+            ],
+        )
+
+    def _hide_far(self, hidden: Tensor, rows: slice, cols: slice) -> Tensor:
+        """Hides near keys and later ones, by ``Hide``."""
+        # Within one residue, the c-th key is before the r-th query if c < r, near it if c = r.
+        hidden.fill_(True).triu_()
+        return hidden if self.causal else hidden.tril_()
 
 
 def _backward(
@@ -106,8 +116,7 @@ def _backward(
         del grad_i
     dq = q.new_zeros(q.shape, dtype=dtype)  # [B, H, N, d]
     dk, dv = k.new_zeros(k.shape, dtype=dtype), v.new_zeros(v.shape, dtype=dtype)
-    for n, m, pairs in (pattern.near(), pattern.far()):
-        tile = _Tile(q, mask, pattern, n, m)
+    for tile, pairs in pattern.parts(q, k, mask):
         slope = torch.empty_like(tile.buffer)  # [B·H, n, m]
         for rows, cols in pairs:
             q_i, k_j, v_j = (load(x, at, dtype) for x, at in ((q, rows), (k, cols), (v, cols)))
@@ -132,61 +141,18 @@ def _forward(
     (B, H, N, _), dv = q.shape, v.shape[3]
     dtype = torch.promote_types(q.dtype, torch.float32)
     acc = q.new_zeros(B, H, N, dv, dtype=dtype)  # [B, H, N, dv]
-    # Finite, so that the difference is defined for a query that sees no key.
-    row_max = q.new_full((B, H, N, 1), torch.finfo(dtype).min, dtype=dtype)  # [B, H, N, 1]
-    row_sum = torch.zeros_like(row_max)  # [B, H, N, 1]
-    for n, m, pairs in (pattern.near(), pattern.far()):
-        tile = _Tile(q, mask, pattern, n, m)
+    row_max, row_sum = new_sums(acc)  # [B, H, N, 1]
+    for tile, pairs in pattern.parts(q, k, mask):
         for rows, cols in pairs:
             q_i, k_j = load(q, rows, dtype), load(k, cols, dtype)
             p = tile.scores(q_i, k_j, rows, cols)
             del k_j
-            old_max = load(row_max, rows, dtype)  # a view
-            new_max = torch.maximum(old_max, p.amax(-1, keepdim=True))  # [B·H, n, 1], twice
-            p.sub_(new_max).exp_()
-            shrink = old_max.sub_(new_max).exp_()
-            load(row_sum, rows, dtype).mul_(shrink).add_(p.sum(-1, keepdim=True))  # [B·H, n, 1]
-            load(acc, rows, dtype).mul_(shrink).baddbmm_(p, load(v, cols, dtype))
-            old_max.copy_(new_max)
-            del q_i, p, new_max  # before the next ones are made
+            take_in(p, v, cols, *(load(x, rows, dtype) for x in (acc, row_max, row_sum)))  # views
+            del q_i, p  # before the next ones are made
         del tile
     row_sum.clamp_(min=1)  # no change unless no key is seen: the largest score alone adds 1
     out = acc.div_(row_sum).to(q.dtype)
     return out, (out, row_max.add_(row_sum.log_()))
-
-
-class _Tile:
-    """Room for the scores of queries by keys, [n, m] at most, used for one block after another."""
-
-    def __init__(self, q: Tensor, mask: Tensor | None, pattern: _Pattern, n: int, m: int) -> None:
-        B, H = q.shape[:2]
-        self._pattern = pattern
-        dtype = torch.promote_types(q.dtype, torch.float32)
-        self.buffer = q.new_empty(B * H, n, m, dtype=dtype)  # [B·H, n, m]
-        self._hidden = q.new_empty(n, m, dtype=torch.bool)  # [n, m]
-        self._mask = None if mask is None else mask.expand(B, H, pattern.N, pattern.M)
-        boolean = mask is not None and mask.dtype == torch.bool
-        self._nothing = q.new_full((), -torch.inf, dtype=dtype) if boolean else None
-
-    def scores(self, q_i: Tensor, k_j: Tensor, rows: slice, cols: slice) -> Tensor:
-        """Scaled scores [B·H, n, m] in the buffer, -inf where a key is hidden."""
-        n, m = q_i.shape[1], k_j.shape[1]
-        scores = self.buffer[:, :n, :m]
-        scores.baddbmm_(q_i, k_j.mT, beta=0, alpha=self._pattern.scale)
-        scores.masked_fill_(self._hide(rows, cols)[:n, :m], -torch.inf)
-        if self._mask is not None:
-            add_mask(scores, self._mask[:, :, rows, cols], self._nothing)
-        return scores
-
-    def _hide(self, rows: slice, cols: slice) -> Tensor:
-        """Returns True where a key is hidden, or belongs to another block."""
-        hidden, pattern = self._hidden.fill_(True), self._pattern
-        if rows.step is None:
-            offset, band = rows.start - cols.start, pattern.band
-            seen = hidden.triu_(offset - band.behind).tril_(offset + band.ahead)
-            return seen.logical_not_()
-        # Within one residue, the c-th key is before the r-th query if c < r, near it if c = r.
-        return hidden.triu_() if pattern.causal else hidden.triu_().tril_()
 
 
 _STRIDE = "(stride + max(0, 1 - stride)*ceil(N^(1/2)))"  # one that is not given is 0
