@@ -16,7 +16,8 @@ from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.kernels import KERNELS, Kernel
 from pytest_attnmem.measurement.protocol import BackendProtocol
 from pytest_attnmem.measurement.window_stack import window
-from pytest_attnmem.symbols.attention_shape import Source, gather
+
+from .references import Case
 
 Sizes = tuple[int, int, int, int, int, int]
 Inputs = Callable[..., tuple[Tensor, Tensor, Tensor]]
@@ -52,13 +53,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def inputs(kernel: Kernel) -> Inputs:
-    """Makes q, k and v of (B, H, N, M, d, dv), the same each time."""
+def inputs(request: pytest.FixtureRequest) -> Inputs:
+    """Makes q, k and v of (B, H, N, M, d, dv), the same each time; dv = d where a row needs it."""
+    kernel = request.getfixturevalue("kernel") if "kernel" in request.fixturenames else None
 
     def make(
         sizes: Sizes, dtype: torch.dtype = torch.float64, requires_grad: bool = False
     ) -> tuple[Tensor, Tensor, Tensor]:
-        B, H, N, M, d, dv = fit(kernel, sizes)
+        B, H, N, M, d, dv = sizes
+        if kernel is not None and kernel.equal_head_dims:
+            dv = d
         random = torch.Generator().manual_seed(0)
         q, k, v = (
             torch.randn(shape, generator=random, dtype=torch.float64)
@@ -69,11 +73,6 @@ def inputs(kernel: Kernel) -> Inputs:
         return q, k, v
 
     return make
-
-
-def fit(kernel: Kernel, sizes: Sizes) -> Sizes:
-    """``sizes``, with dv = d for a kernel that needs it."""
-    return (*sizes[:5], sizes[4]) if kernel.equal_head_dims else sizes
 
 
 @pytest.fixture(scope="module")
@@ -113,37 +112,13 @@ def peak(cpu: BackendProtocol) -> Peak:
 
 
 @pytest.fixture
-def as_modelled(kernel: Kernel, peak: Peak, cpu: BackendProtocol) -> Callable[..., None]:
-    """Checks a row's peak with options, and that of the program alone, against its model.
+def as_modelled(peak: Peak, cpu: BackendProtocol) -> Callable[..., None]:
+    """Checks the peak of a :class:`Case`, and that of the program alone, against its model."""
 
-    Options are symbols of the model, a tensor by its number of elements; ``symbols`` adds others.
-    """
-
-    def check(
-        training: bool, tensors: tuple[Tensor, ...], symbols: object = (), **options: object
-    ) -> None:
-        q, k, v = tensors
-
-        def forward() -> object:
-            with torch.no_grad():
-                return kernel.attention(q, k, v, **options)
-
-        def both() -> None:
-            leaves = [x.detach().requires_grad_() for x in tensors]  # whose gradients are theirs
-            kernel.attention(*leaves, **options).sum().backward()
-
-        call = both if training else forward
-        names = ("B", "H", "N", "d", "Hkv", "M", "dv")
-        sizes = zip(names, (*q.shape, *k.shape[1:3], v.shape[3]), strict=True)
-        given = {
-            name: value.numel() if isinstance(value, Tensor) else value
-            for name, value in options.items()
-        }
-        known = {**dict(sizes), "dtype": q.dtype, **given, **dict(symbols)}
-        shape = gather([Source("the test", known), Source("the backend", cpu.symbols)])
-        model = kernel.model.training if training else kernel.model.forward
-        assert peak(call) == model.peak(shape, cpu.kinds)
-        assert peak(call, trace=True) == model.peak(shape)
+    def check(kernel: Kernel, training: bool, tensors: Any, *more: Any, **options: Any) -> None:
+        case = Case(kernel, training, tensors, cpu, *more, **options)
+        assert peak(case) == case.model.peak(case.shape, cpu.kinds)
+        assert peak(case, trace=True) == case.model.peak(case.shape)
 
     return check
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+
+from pytest_attnmem.kernels import Kernel
+from pytest_attnmem.measurement.protocol import BackendProtocol
+from pytest_attnmem.symbols.attention_shape import Source, gather
 
 #: Each type in one mode; ``test_models`` has every type in both, at other sizes.
 MODES = pytest.mark.parametrize(
@@ -18,9 +22,26 @@ MODES = pytest.mark.parametrize(
 BOTH = pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
 
 
+def over(kernels: Iterable[Kernel]) -> pytest.MarkDecorator:
+    """Runs a test for each of the kernels."""
+    return pytest.mark.parametrize("kernel", kernels, ids=lambda kernel: kernel.name)
+
+
 def noise(*shape: int, seed: int = 3) -> torch.Tensor:
     """Standard normal float64, the same each time."""
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def gradients(function: Callable[..., Any], tensors: Any) -> Any:
+    """The gradients of a sum of squares."""
+    return torch.autograd.grad(function(*tensors).square().sum(), tensors)
+
+
+def hold_equal(ours: Callable[..., Any], theirs: Callable[..., Any], tensors: Any) -> None:
+    """Checks that two functions of float64 tensors have equal results and equal gradients."""
+    assert (ours(*tensors) - theirs(*tensors)).abs().max() <= 1e-13
+    for got, other in zip(gradients(ours, tensors), gradients(theirs, tensors), strict=True):
+        assert (got - other).abs().max() <= 1e-12
 
 
 def linear_reference(q: Any, k: Any, v: Any, causal: bool, eps: float = 1e-6) -> Any:
@@ -45,3 +66,37 @@ def seen(pattern: Callable[[Any], Any], N: int, M: int, causal: bool) -> Any:
     behind = np.arange(N)[:, None] - np.arange(M)
     known = behind >= 0 if causal else np.ones((N, M), dtype=bool)
     return known & pattern(behind)
+
+
+class Case:
+    """A kernel's call on tensors, and its model; options are symbols, a mask by its elements."""
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        training: bool,
+        tensors: tuple[torch.Tensor, ...],
+        backend: BackendProtocol,
+        symbols: Any = (),
+        **options: object,
+    ) -> None:
+        self.model = kernel.model.training if training else kernel.model.forward
+        self.kernel, self.training, self.tensors, self.options = kernel, training, tensors, options
+        q, k, v = tensors
+        names = ("B", "H", "N", "d", "Hkv", "M", "dv")
+        sizes = zip(names, (*q.shape, *k.shape[1:3], v.shape[3]), strict=True)
+        given = {
+            name: value.numel() if isinstance(value, torch.Tensor) else value
+            for name, value in options.items()
+        }
+        known = {**dict(sizes), "dtype": q.dtype, **given, **dict(symbols)}
+        self.shape = gather([Source("the test", known), Source("the backend", backend.symbols)])
+
+    def __call__(self) -> object:
+        """Makes the modelled call, whose result or gradients outlive it."""
+        if not self.training:
+            with torch.no_grad():
+                return self.kernel.attention(*self.tensors, **self.options)
+        leaves = [x.detach().requires_grad_() for x in self.tensors]  # whose gradients are theirs
+        self.kernel.attention(*leaves, **self.options).sum().backward()
+        return None

@@ -13,7 +13,7 @@ import torch
 import torch._dynamo  # by trackers: 2 s, which forked processes need not take again
 import torch.distributed as dist
 import torch.multiprocessing as mp
-from torch.autograd.graph import saved_tensors_hooks
+from kernels.programs import computed, poisoned, tensors, transposed
 
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.kernels.ring import attention
@@ -51,36 +51,6 @@ def cases(ranks):
     return tuple(case for case in CASES if case[0] in SIZES[1:4] and case[1] == torch.float32)
 
 
-def whole(sizes, dtype, ranks):
-    """q, k, v and the weights of the loss, of all ranks: the same in every process."""
-    B, H, n, m, d, dv = sizes
-    random = torch.Generator().manual_seed(0)
-    shapes = (
-        (B, H, n * ranks, d),
-        (B, H, m * ranks, d),
-        (B, H, m * ranks, dv),
-        (B, H, n * ranks, dv),
-    )
-    return [torch.randn(shape, generator=random, dtype=torch.float64).to(dtype) for shape in shapes]
-
-
-def computed(tensors, **options):
-    """The output and three gradients, and what was saved for them."""
-    *qkv, weights = tensors
-    saved = []
-
-    def pack(tensor):
-        saved.append(tensor)
-        return tensor
-
-    leaves = [x.clone().requires_grad_() for x in qkv]
-    with saved_tensors_hooks(pack, lambda tensor: tensor):
-        out = attention(*leaves, **options)
-    shapes = [(tuple(x.shape), x.dtype) for x in saved]
-    gradients = torch.autograd.grad((out * weights).sum(), leaves)
-    return [out.detach(), *gradients], shapes
-
-
 def measured(backend, qkv, training, trace, **options):
     """The peak of a forward, or of both passes, and what is retained of it."""
     leaves = [x.clone().requires_grad_(training) for x in qkv]
@@ -92,16 +62,6 @@ def measured(backend, qkv, training, trace, **options):
             out = None
     seen = opened.measurement
     return seen.peak_bytes, seen.retained_bytes, seen.unmeasured
-
-
-def poisoned(call):
-    """Returns the result of a call during which ``torch.empty`` returns NaN."""
-    torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = True
-    try:
-        return call()
-    finally:
-        torch.use_deterministic_algorithms(False)
 
 
 def refusal(call):
@@ -126,11 +86,11 @@ def work(rank, ranks, folder, step):
     results = {}
     for case in cases(ranks)[::step]:
         sizes, dtype, causal = case
-        mine = [x.chunk(ranks, 2)[rank].contiguous() for x in whole(sizes, dtype, ranks)]
+        mine = [x.chunk(ranks, 2)[rank].contiguous() for x in tensors(sizes, dtype, ranks)]
         options = {"causal": causal, **OPTIONS}
         results[case] = {
-            "computed": computed(mine, **options),
-            "again": poisoned(lambda x=mine, o=options: computed(x, **o)),
+            "computed": computed(attention, mine, **options),
+            "again": poisoned(lambda x=mine, o=options: computed(attention, x, **o)),
             "threads": backend.symbols["threads"],
             "peaks": {
                 (training, trace): measured(backend, mine[:3], training, trace, **options)
@@ -138,10 +98,8 @@ def work(rank, ranks, folder, step):
                 for trace in (False, True)
             },
         }
-    results["scale"] = computed(mine, scale=0.7)[0]
-    results["strided"] = computed(
-        [x.transpose(1, 2).contiguous().transpose(1, 2) for x in mine], **options
-    )[0]
+    results["scale"] = computed(attention, mine, scale=0.7)[0]
+    results["strided"] = computed(attention, transposed(mine), **options)[0]
     x = torch.zeros(1, 1, 3 + rank, 2)
     results["uneven"] = refusal(lambda: attention(x, x, x))
     pair = dist.new_group([0, 1])

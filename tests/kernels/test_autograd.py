@@ -7,19 +7,12 @@ import torch
 
 from pytest_attnmem.kernels import KERNELS
 
+from .references import over
+
 #: The kernels whose backward pass is their own.
-FUSED = pytest.mark.parametrize(
-    "kernel",
-    [
-        kernel
-        for kernel in KERNELS
-        if kernel.name
-        in (
-            *("block-sparse", "chunked", "flash", "sliding-window", "strided"),
-            *("linear-chunked", "linear-recurrent", "linear-scan"),
-        )
-    ],
-    ids=lambda kernel: kernel.name,
+FUSED = (
+    *("block-sparse", "chunked", "flash", "sliding-window", "strided"),
+    *("linear-chunked", "linear-recurrent", "linear-scan"),
 )
 
 
@@ -40,7 +33,7 @@ def test_gradient_of_one_input(kernel, causal, wanted, inputs):
     assert [name for name, tensor in tensors.items() if tensor.grad is not None] == [wanted]
 
 
-@FUSED
+@over([kernel for kernel in KERNELS if kernel.name in FUSED])
 def test_twice_differentiated_is_an_error(kernel, causal, inputs):
     tensors = inputs((1, 1, 3, 3, 2, 2), requires_grad=True)
     out = kernel.attention(*tensors, causal=causal)

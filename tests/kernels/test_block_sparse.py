@@ -7,11 +7,10 @@ import re
 import pytest
 import torch
 
-from pytest_attnmem.kernels import KERNELS
-from pytest_attnmem.kernels.block_sparse import attention, local, random, strided
+from pytest_attnmem.kernels.block_sparse import KERNEL, attention, local, random, strided
 from pytest_attnmem.kernels.standard import attention as standard
 
-from .references import BOTH, MODES
+from .references import BOTH, MODES, gradients, hold_equal
 
 #: (N, M, block): that divide and do not, of one query, and of one block.
 SIZES = [(33, 50, 8), (50, 20, 7), (9, 12, 1), (20, 30, 64), (1, 9, 4)]
@@ -26,11 +25,6 @@ PATTERNS = {
 OVER_PATTERNS = pytest.mark.parametrize("pattern", PATTERNS.values(), ids=PATTERNS)
 
 
-@pytest.fixture
-def kernel():
-    return next(kernel for kernel in KERNELS if kernel.name == "block-sparse")
-
-
 def dense(mask):
     """A mask as a tensor, bool [rows, columns]."""
     tensor = torch.zeros(len(mask.rows), mask.columns, dtype=torch.bool)
@@ -41,10 +35,6 @@ def dense(mask):
 
 def in_blocks(N, M, block):
     return -(-N // block), -(-M // block)
-
-
-def gradients(function, tensors):
-    return torch.autograd.grad(function(*tensors).square().sum(), tensors)
 
 
 @OVER_SIZES
@@ -63,9 +53,7 @@ def test_what_is_seen(sizes, pattern, as_tensor, causal, inputs):
     def theirs(*qkv):
         return standard(*qkv, mask=seen, causal=causal)
 
-    assert (ours(*tensors) - theirs(*tensors)).abs().max() <= 1e-13
-    for got, expected in zip(gradients(ours, tensors), gradients(theirs, tensors), strict=True):
-        assert (got - expected).abs().max() <= 1e-12
+    hold_equal(ours, theirs, tensors)
 
 
 @pytest.mark.usefixtures("poison")
@@ -92,7 +80,7 @@ def test_the_model_counts_active_blocks(
     mask = pattern(*in_blocks(*sizes))
     active = {"active": (mask.causal() if causal else mask).active}
     options = {"block_mask": mask, "block": block, "causal": causal}
-    as_modelled(training, inputs((2, 2, N, M, 8, 12), dtype), active, **options)
+    as_modelled(KERNEL, training, inputs((2, 2, N, M, 8, 12), dtype), active, **options)
 
 
 @BOTH
@@ -100,23 +88,7 @@ def test_the_model_counts_active_blocks(
 def test_the_model_of_all_blocks(sizes, training, causal, inputs, as_modelled):
     N, M, block = sizes
     tensors = inputs((2, 2, N, M, 8, 12), torch.float32)
-    as_modelled(training, tensors, block=block, causal=causal)
-
-
-@BOTH
-def test_a_block_more_is_its_weights_more(training, inputs, peak):
-    tensors = inputs((1, 2, 64, 64, 8, 8), torch.float32, requires_grad=training)
-
-    def at(count):
-        mask = random(8, 8, count)
-
-        def call():
-            out = attention(*tensors, block_mask=mask, block=8)
-            return torch.autograd.grad(out.sum(), tensors) if training else out
-
-        return peak(call)
-
-    assert [at(n + 1) - at(n) for n in range(1, 8)] == [8 * 2 * 8 * 8 * 4] * 7
+    as_modelled(KERNEL, training, tensors, block=block, causal=causal)
 
 
 @OVER_PATTERNS
@@ -164,3 +136,39 @@ SHAPE = "block_mask must have shape [ceil(N/block), ceil(M/block)] = [3, 4], got
 def test_block_masks_that_do_not_fit(options, message, inputs):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         attention(*inputs((1, 1, 10, 13, 2, 2)), **{"block": 4, **options})
+
+
+def test_patterns_by_hand():
+    assert local(3, 4, 2).rows == ((0, 1), (0, 1, 2), (1, 2, 3))
+    assert local(4, 2, 1).rows == ((0,), (1,), (), ())
+    assert strided(3, 5, 2).rows == ((0, 2, 4), (1, 3), (0, 2, 4))
+    assert (local(3, 3, 1) | strided(3, 3, 2)).rows == ((0, 2), (1,), (0, 2))
+    assert local(3, 3, 3).causal().rows == ((0,), (0, 1), (0, 1, 2))
+    assert local(3, 3, 3).active == 9
+
+
+def test_random_blocks():
+    mask = random(20, 30, 4, seed=1)
+    assert [len(row) for row in mask.rows] == [4] * 20
+    assert all(sorted({*row}) == list(row) and row[-1] < 30 for row in mask.rows)
+    assert mask == random(20, 30, 4, seed=1) != random(20, 30, 4, seed=2)
+    lower = random(20, 10, 4, causal=True)
+    assert [len(row) for row in lower.rows] == [1, 2, 3, *[4] * 17]
+    assert lower.causal() == lower
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: local(3, 3, 0), "window must be at least 1, got 0"),
+        (lambda: strided(3, 3, -1), "stride must be at least 1, got -1"),
+        (lambda: random(3, 3, 0), "count must be at least 1, got 0"),
+        (
+            lambda: local(3, 3, 1) | local(3, 4, 1),
+            "block masks must have one shape, got [3, 3] and [3, 4]",
+        ),
+    ],
+)
+def test_patterns_that_cannot_be(call, message):
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        call()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.kernels.checkpointed import attention
 from pytest_attnmem.kernels.standard import attention as standard
 from pytest_attnmem.measurement.window_stack import window
@@ -17,11 +16,6 @@ MASKS = {
     "numbers": torch.randn(50, generator=torch.Generator().manual_seed(0)),
 }
 MASKED = pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
-
-
-@pytest.fixture
-def kernel():
-    return next(kernel for kernel in KERNELS if kernel.name == "checkpointed")
 
 
 def run(function, tensors, **options):
@@ -79,13 +73,6 @@ def test_several_calls_have_the_peak_of_one(inputs, peak):
     }
     assert grown[attention] < scores
     assert grown[standard] > 2.5 * scores
-
-
-@pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_the_model_of_causal_and_mask_together(dtype, training, inputs, as_modelled):
-    mask = torch.ones(33, 50, dtype=torch.bool)
-    as_modelled(training, inputs(SIZES, dtype), causal=True, mask=mask)
 
 
 def test_a_mask_of_numbers_gets_its_gradient(inputs):

@@ -9,6 +9,8 @@ import torch
 
 from pytest_attnmem.kernels import KERNELS
 
+from .references import BOTH, over
+
 NAMED = {kernel.name: kernel for kernel in KERNELS}
 SIZES = (2, 3, 33, 50, 8, 4)
 ROWS = (2, 3, 33)
@@ -35,22 +37,21 @@ SMALL = {
 EXTREMES = [(1, 1, 4, 4, 1, 64), (1, 1, 4, 4, 64, 1), (1, 1, 300, 1, 64, 1), (1, 1, 1, 1, 1, 500)]
 #: Kernel and option, of all options that are numbers of rows or keys.
 NUMBERS = [
-    (kernel.name, option)
+    (kernel, option)
     for kernel in KERNELS
     for option, parameter in inspect.signature(kernel.attention).parameters.items()
     if str(parameter.annotation).startswith("int")
 ]
 
 
-@pytest.fixture
-def kernel(name):
-    return NAMED[name]
+def of(names):
+    return over([NAMED[name] for name in names])
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
-@pytest.mark.parametrize("name", SAVED)
-def test_what_is_saved(name, dtype, kernel, inputs, saved):
-    options, more = SAVED[name]
+@of(SAVED)
+def test_what_is_saved(kernel, dtype, inputs, saved):
+    options, more = SAVED[kernel.name]
     q, k, v = inputs(SIZES, dtype, requires_grad=True)
     out, tensors = saved(lambda: kernel.attention(q, k, v, causal=True, **options))
     whole = [q, k, v] + [out] * (more is not None)
@@ -60,35 +61,35 @@ def test_what_is_saved(name, dtype, kernel, inputs, saved):
     assert {x.dtype for x in rest} <= {torch.promote_types(dtype, torch.float32)}
 
 
-@pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
+@BOTH
 @pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("sizes", EXTREMES, ids=str)
-@pytest.mark.parametrize("name", SMALL)
-def test_the_model_at_extreme_sizes(name, sizes, dtype, training, inputs, as_modelled):
-    as_modelled(training, inputs(sizes, dtype), **SMALL[name])
+@of(SMALL)
+def test_the_model_at_extreme_sizes(kernel, sizes, dtype, training, inputs, as_modelled):
+    as_modelled(kernel, training, inputs(sizes, dtype), **SMALL[kernel.name])
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@over(KERNELS)
 def test_a_model_has_the_defaults_of_its_function(kernel):
     options = inspect.signature(kernel.attention).parameters
     for model in (kernel.model.forward, kernel.model.training):
         given = {name: n for name, n in model.defaults.items() if name in options}
         assert given == {name: options[name].default or 0 for name in given}
-        assert {option for name, option in NUMBERS if name == kernel.name} <= {*given}
+        assert {option for row, option in NUMBERS if row is kernel} <= {*given}
 
 
 @pytest.mark.parametrize("size", [0, -1])
-@pytest.mark.parametrize(("name", "option"), NUMBERS)
-def test_a_number_of_rows_is_one_at_least(name, option, size, kernel, inputs):
+@pytest.mark.parametrize(("kernel", "option"), NUMBERS, ids=lambda x: getattr(x, "name", x))
+def test_a_number_of_rows_is_one_at_least(kernel, option, size, inputs):
     with pytest.raises(ValueError, match=f"^{option} must be at least 1, got {size}$"):
         kernel.attention(*inputs((1, 1, 3, 3, 2, 2)), causal=True, **{option: size})
 
 
-@pytest.mark.parametrize("name", ["chunked", "flash", "sliding-window", "strided"])
-def test_a_mask_gets_no_gradient(name, kernel, inputs):
+@of(["chunked", "flash", "sliding-window", "strided"])
+def test_a_mask_gets_no_gradient(kernel, inputs):
     mask = torch.zeros(3, 3, dtype=torch.float64, requires_grad=True)
     tensors = inputs((1, 1, 3, 3, 2, 2), requires_grad=True)
-    message = f"^mask must not require a gradient in {name}, got one that does$"
+    message = f"^mask must not require a gradient in {kernel.name}, got one that does$"
     with pytest.raises(ValueError, match=message):
         kernel.attention(*tensors, mask=mask)
     with torch.no_grad():

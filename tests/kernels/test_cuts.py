@@ -11,7 +11,7 @@ from pytest_attnmem.kernels import KERNELS, chunked, sliding_window, strided
 from pytest_attnmem.kernels.standard import attention as standard
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
-from .references import BOTH, MODES, noise
+from .references import BOTH, MODES, hold_equal, noise
 
 #: (N, M): more keys, more queries, one query.
 LENGTHS = [(33, 50), (50, 20), (1, 9)]
@@ -44,10 +44,6 @@ def over(cuts):
 OVER_LENGTHS = pytest.mark.parametrize("lengths", LENGTHS, ids=str)
 
 
-def of(module):
-    return pytest.mark.parametrize("kernel", [module.KERNEL], ids=lambda kernel: kernel.name)
-
-
 MASKS = {
     "none": lambda N, M: None,
     "keys": lambda N, M: noise(M) > 0,
@@ -63,10 +59,6 @@ def pattern(N, M, causal, window=math.inf, stride=None, **_):
     if stride is not None:
         seen = (before.abs() < stride) | (before % stride == 0)
     return seen & (before >= 0) if causal else seen
-
-
-def gradients(function, tensors):
-    return torch.autograd.grad(function(*tensors).square().sum(), tensors)
 
 
 @over(slice(None))
@@ -94,9 +86,7 @@ def test_what_is_seen(kernel, cut, lengths, mask, causal, inputs):
     def theirs(*qkv):
         return standard(*qkv, mask=expected)
 
-    assert (ours(*tensors) - theirs(*tensors)).abs().max() <= 1e-13
-    for got, other in zip(gradients(ours, tensors), gradients(theirs, tensors), strict=True):
-        assert (got - other).abs().max() <= 1e-12
+    hold_equal(ours, theirs, tensors)
 
 
 @MODES
@@ -104,7 +94,7 @@ def test_what_is_seen(kernel, cut, lengths, mask, causal, inputs):
 @OVER_LENGTHS
 def test_the_model_over_cuts(kernel, cut, lengths, dtype, training, causal, inputs, as_modelled):
     tensors = inputs((2, 2, *lengths, 8, 12), dtype)
-    as_modelled(training, tensors, **cut, causal=causal)
+    as_modelled(kernel, training, tensors, **cut, causal=causal)
 
 
 @BOTH
@@ -112,10 +102,9 @@ def test_the_model_over_cuts(kernel, cut, lengths, dtype, training, causal, inpu
 @pytest.mark.parametrize("mask", [noise(33, 50) > 0, noise(50) > 0], ids=["all", "keys"])
 def test_the_model_with_a_mask(kernel, cut, mask, training, causal, inputs, as_modelled):
     tensors = inputs((2, 2, 33, 50, 8, 12), torch.float32)
-    as_modelled(training, tensors, mask=mask, causal=causal, **cut)
+    as_modelled(kernel, training, tensors, mask=mask, causal=causal, **cut)
 
 
-@of(chunked)
 def test_a_query_that_sees_nothing_in_its_first_chunks(inputs):
     tensors = inputs((1, 1, 3, 12, 4, 4), requires_grad=True)
     mask = torch.zeros(3, 12, dtype=torch.bool)
@@ -127,14 +116,12 @@ def test_a_query_that_sees_nothing_in_its_first_chunks(inputs):
         assert gradient.isfinite().all()
 
 
-@of(sliding_window)
 def test_queries_far_past_the_last_key_get_zeros(inputs):
     q, k, v = inputs((1, 1, 50, 20, 4, 4))
     blind = sliding_window.attention(q, k, v, window=7, block=8).eq(0).all(-1)[0, 0]
     assert blind.nonzero().flatten().tolist() == list(range(26, 50))
 
 
-@of(strided)
 def test_the_stride_is_the_root_of_the_length(inputs):
     q, k, v = inputs((1, 2, 50, 50, 4, 4))
     assert torch.equal(strided.attention(q, k, v), strided.attention(q, k, v, stride=8))
@@ -153,9 +140,8 @@ def test_a_chunk_is_the_root_of_the_length(N):
 
 
 @BOTH
-@of(chunked)
 def test_the_model_past_the_smallest_chunk(training, inputs, as_modelled):
-    as_modelled(training, inputs((1, 1, 16500, 300, 2, 2), torch.float32))
+    as_modelled(chunked.KERNEL, training, inputs((1, 1, 16500, 300, 2, 2), torch.float32))
 
 
 @pytest.mark.parametrize("mode", ["forward", "training"])

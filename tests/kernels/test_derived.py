@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-import pytest
-
 from pytest_attnmem.backends.simulated.session.derive_program import program
 from pytest_attnmem.budgets.memory_model import MemoryModel
 from pytest_attnmem.closed_forms.closed_form import closed_form
@@ -17,6 +15,8 @@ from pytest_attnmem.formulas.polynomial import Polynomial
 from pytest_attnmem.kernels import KERNELS, Kernel
 from pytest_attnmem.symbols.argument_shapes import parse_shapes
 from pytest_attnmem.symbols.attention_shape import AttentionShape, Source, gather
+
+from .references import BOTH, over
 
 if TYPE_CHECKING:
     import torch
@@ -35,8 +35,8 @@ STEPS = {**ODD, "N": (5, 20, 33)}
 SHOWN = 3
 
 
-@pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
-@pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+@BOTH
+@over(KERNELS)
 def test_the_model_is_the_derived_form(kernel: Kernel, training: bool) -> None:
     model = kernel.model.training if training else kernel.model.forward
     arguments = parse_shapes(("B H N d",) * 3)

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 import torch
 
-from pytest_attnmem.kernels import KERNELS
-from pytest_attnmem.kernels.flash import MODEL, attention
+from pytest_attnmem.kernels.flash import KERNEL, MODEL, attention
 from pytest_attnmem.kernels.reference import standard_attention
 from pytest_attnmem.kernels.standard import attention as standard
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
-from .references import BOTH, MODES
+from .references import BOTH, MODES, gradients, hold_equal
 
 #: (H, Hkv): grouped, multi-query, and multi-head.
 HEADS = [(6, 2), (4, 1), (3, 3)]
-#: (block_q, block_k) against N = 33 and M = 50.
-BLOCKS = [(7, 16), (16, 7), (64, 128)]
+#: Against N = 33 and M = 50.
+BLOCKS = [{"block_q": q, "block_k": k} for q, k in ((7, 16), (16, 7), (64, 128))]
 OVER_HEADS = pytest.mark.parametrize("heads", HEADS, ids=str)
 OVER_BLOCKS = pytest.mark.parametrize("blocks", BLOCKS, ids=str)
-
-
-@pytest.fixture
-def kernel():
-    return next(kernel for kernel in KERNELS if kernel.name == "flash")
 
 
 def noise(*shape, dtype=torch.float64, requires_grad=False):
@@ -47,10 +42,6 @@ def expanded(q, k, v, **options):
     return standard(q, k, v, **options)
 
 
-def gradients(function, tensors, **options):
-    return torch.autograd.grad(function(*tensors, **options).square().sum(), tensors)
-
-
 MASKS = {
     "none": lambda H: None,
     "keys": lambda H: noise(50) > 0,
@@ -63,17 +54,9 @@ MASKS = {
 @OVER_BLOCKS
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
 def test_it_is_attention_to_expanded_heads(heads, blocks, mask, causal):
-    tensors = grouped(heads, requires_grad=True)
     options = {"causal": causal, "mask": mask(heads[0]), "scale": 0.3}
-    cut = dict(zip(("block_q", "block_k"), blocks, strict=True))
-    got, expected = attention(*tensors, **options, **cut), expanded(*tensors, **options)
-    assert (got - expected).abs().max() <= 1e-13
-    for got, expected in zip(
-        gradients(attention, tensors, **options, **cut),
-        gradients(expanded, tensors, **options),
-        strict=True,
-    ):
-        assert (got - expected).abs().max() <= 1e-12
+    ours = partial(attention, **options, **blocks)
+    hold_equal(ours, partial(expanded, **options), grouped(heads, requires_grad=True))
 
 
 @pytest.mark.parametrize(
@@ -88,8 +71,8 @@ def test_other_dtypes(dtype, tolerance, causal):
     assert out.dtype == dtype
     assert (out - expanded(*exact, causal=causal)).abs().max() <= tolerance
     for got, expected in zip(
-        gradients(attention, tensors, causal=causal),
-        gradients(expanded, exact, causal=causal),
+        gradients(partial(attention, causal=causal), tensors),
+        gradients(partial(expanded, causal=causal), exact),
         strict=True,
     ):
         assert (got - expected).abs().max() <= tolerance * max(1, float(expected.abs().max()))
@@ -105,8 +88,7 @@ def test_gradcheck_of_groups(causal):
 @OVER_BLOCKS
 def test_nothing_uninitialized_gets_out_of_groups(blocks, causal):
     tensors = grouped((6, 2), requires_grad=True)
-    cut = dict(zip(("block_q", "block_k"), blocks, strict=True))
-    for result in gradients(attention, tensors, causal=causal, **cut):
+    for result in gradients(partial(attention, causal=causal, **blocks), tensors):
         assert result.isfinite().all()
 
 
@@ -114,15 +96,14 @@ def test_nothing_uninitialized_gets_out_of_groups(blocks, causal):
 @OVER_HEADS
 @OVER_BLOCKS
 def test_the_model_over_heads_and_blocks(heads, blocks, dtype, training, causal, as_modelled):
-    cut = dict(zip(("block_q", "block_k"), blocks, strict=True))
-    as_modelled(training, grouped(heads, dv=12, dtype=dtype), causal=causal, **cut)
+    as_modelled(KERNEL, training, grouped(heads, dv=12, dtype=dtype), causal=causal, **blocks)
 
 
 @BOTH
 def test_the_model_with_a_mask(training, causal, as_modelled):
     mask = noise(33, 50) > 0
     tensors = grouped((6, 2), dtype=torch.float32)
-    as_modelled(training, tensors, mask=mask, causal=causal, block_q=8, block_k=8)
+    as_modelled(KERNEL, training, tensors, mask=mask, causal=causal, block_q=8, block_k=8)
 
 
 @pytest.mark.parametrize("mode", ["forward", "training"])
@@ -137,27 +118,20 @@ def test_only_what_belongs_to_queries_is_of_query_heads(mode):
     assert at(32) - at(8) == 24 * a_head
 
 
+K = "k must have shape [B, Hkv, M, d] = [2, Hkv, M, 8] with M >= 1 and Hkv a divisor of H = 6, got "
+
+
 @pytest.mark.parametrize(
     ("k", "v", "message"),
     [
-        (
-            (2, 4, 12, 8),
-            (2, 4, 12, 8),
-            "k must have shape [B, Hkv, M, d] = [2, Hkv, M, 8] with M >= 1 and Hkv a divisor of"
-            " H = 6, got [2, 4, 12, 8]",
-        ),
-        (
-            (2, 0, 12, 8),
-            (2, 0, 12, 8),
-            "k must have shape [B, Hkv, M, d] = [2, Hkv, M, 8] with M >= 1 and Hkv a divisor of"
-            " H = 6, got [2, 0, 12, 8]",
-        ),
-        ((2, 2, 12, 8), (2, 3, 12, 8), "v must have shape [B, Hkv, M, dv] = [2, 2, 12, dv], got"),
+        (4, 4, f"{K}[2, 4, 12, 8]"),
+        (0, 0, f"{K}[2, 0, 12, 8]"),
+        (2, 3, "v must have shape [B, Hkv, M, dv] = [2, 2, 12, dv], got [2, 3, 12, 8]"),
     ],
 )
 def test_heads_that_do_not_fit(k, v, message):
-    with pytest.raises(ValueError, match=f"^{re.escape(message)}"):
-        attention(noise(2, 6, 10, 8), noise(*k), noise(*v))
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        attention(noise(2, 6, 10, 8), noise(2, k, 12, 8), noise(2, v, 12, 8))
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)

@@ -10,58 +10,39 @@ import torch
 from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.kernels.input_checks import check_inputs
 
-EVERY_KERNEL = pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
+from .references import over
 
 
 def shaped(q=(2, 4, 10, 64), k=(2, 4, 12, 64), v=(2, 4, 12, 64)):
     return [torch.zeros(shape) for shape in (q, k, v)]
 
 
-DTYPES = "q must be of one of torch.float16, torch.bfloat16, torch.float32, torch.float64"
+Q = "q must have shape [B, H, N, d] with d >= 1, got "
+K = "k must have shape [B, H, M, d] = [2, 4, M, 64] with M >= 1, got "
+V = "v must have shape [B, H, M, dv] = [2, 4, 12, dv], got "
+DTYPES = "q must be of one of torch.float16, torch.bfloat16, torch.float32, torch.float64, got "
+OTHER = "must be of q's dtype, torch.float32, got torch."
+q, k, v = shaped()
 MISFITS = [
-    (shaped(q=(4, 10, 64)), "q must have shape [B, H, N, d] with d >= 1, got [4, 10, 64]"),
-    (shaped(q=(2, 4, 10, 0)), "q must have shape [B, H, N, d] with d >= 1, got [2, 4, 10, 0]"),
-    (
-        shaped(k=(2, 3, 12, 64)),
-        "k must have shape [B, H, M, d] = [2, 4, M, 64] with M >= 1, got [2, 3, 12, 64]",
-    ),
-    (
-        shaped(k=(1, 4, 12, 64)),
-        "k must have shape [B, H, M, d] = [2, 4, M, 64] with M >= 1, got [1, 4, 12, 64]",
-    ),
-    (
-        shaped(k=(2, 4, 12, 32)),
-        "k must have shape [B, H, M, d] = [2, 4, M, 64] with M >= 1, got [2, 4, 12, 32]",
-    ),
-    (
-        shaped(k=(12, 64)),
-        "k must have shape [B, H, M, d] = [2, 4, M, 64] with M >= 1, got [12, 64]",
-    ),
-    (
-        shaped(k=(2, 4, 0, 64)),
-        "k must have shape [B, H, M, d] = [2, 4, M, 64] with M >= 1, got [2, 4, 0, 64]",
-    ),
-    (
-        shaped(v=(2, 4, 13, 64)),
-        "v must have shape [B, H, M, dv] = [2, 4, 12, dv], got [2, 4, 13, 64]",
-    ),
-    (shaped(v=(2, 4, 12)), "v must have shape [B, H, M, dv] = [2, 4, 12, dv], got [2, 4, 12]"),
-    ([tensor.long() for tensor in shaped()], f"{DTYPES}, got torch.int64"),
-    ([tensor.to(torch.complex64) for tensor in shaped()], f"{DTYPES}, got torch.complex64"),
-    ([tensor.to(torch.float8_e5m2) for tensor in shaped()], f"{DTYPES}, got torch.float8_e5m2"),
-    (
-        [shaped()[0], shaped()[1].half(), shaped()[2]],
-        "k must be of q's dtype, torch.float32, got torch.float16",
-    ),
-    (
-        [*shaped()[:2], shaped()[2].double()],
-        "v must be of q's dtype, torch.float32, got torch.float64",
-    ),
-    ([*shaped()[:2], shaped()[2].to("meta")], "v must be on q's device, cpu, got meta"),
+    (shaped(q=(4, 10, 64)), f"{Q}[4, 10, 64]"),
+    (shaped(q=(2, 4, 10, 0)), f"{Q}[2, 4, 10, 0]"),
+    (shaped(k=(2, 3, 12, 64)), f"{K}[2, 3, 12, 64]"),
+    (shaped(k=(1, 4, 12, 64)), f"{K}[1, 4, 12, 64]"),
+    (shaped(k=(2, 4, 12, 32)), f"{K}[2, 4, 12, 32]"),
+    (shaped(k=(12, 64)), f"{K}[12, 64]"),
+    (shaped(k=(2, 4, 0, 64)), f"{K}[2, 4, 0, 64]"),
+    (shaped(v=(2, 4, 13, 64)), f"{V}[2, 4, 13, 64]"),
+    (shaped(v=(2, 4, 12)), f"{V}[2, 4, 12]"),
+    ([tensor.long() for tensor in (q, k, v)], f"{DTYPES}torch.int64"),
+    ([tensor.to(torch.complex64) for tensor in (q, k, v)], f"{DTYPES}torch.complex64"),
+    ([tensor.to(torch.float8_e5m2) for tensor in (q, k, v)], f"{DTYPES}torch.float8_e5m2"),
+    ([q, k.half(), v], f"k {OTHER}float16"),
+    ([q, k, v.double()], f"v {OTHER}float64"),
+    ([q, k, v.to("meta")], "v must be on q's device, cpu, got meta"),
 ]
 
 
-@EVERY_KERNEL
+@over(KERNELS)
 @pytest.mark.parametrize(("tensors", "message"), MISFITS, ids=[text for _, text in MISFITS])
 def test_inputs_that_do_not_fit(kernel, tensors, message):
     if kernel.gqa:
@@ -72,34 +53,19 @@ def test_inputs_that_do_not_fit(kernel, tensors, message):
         kernel.attention(*tensors, causal=kernel.causal[0])
 
 
+DTYPE = "mask must be of torch.bool or q's dtype, torch.float32, got "
+SHAPE = "mask must broadcast to [B, H, N, M] = [2, 4, 10, 12], got "
 BAD_MASKS = [
-    (
-        torch.ones(10, 12, dtype=torch.int64),
-        "mask must be of torch.bool or q's dtype, torch.float32, got torch.int64",
-    ),
-    (
-        torch.ones(10, 12, dtype=torch.float64),
-        "mask must be of torch.bool or q's dtype, torch.float32, got torch.float64",
-    ),
-    (
-        torch.ones(12, 10, dtype=torch.bool),
-        "mask must broadcast to [B, H, N, M] = [2, 4, 10, 12], got [12, 10]",
-    ),
-    (
-        torch.ones(3, 1, 1, 12, dtype=torch.bool),
-        "mask must broadcast to [B, H, N, M] = [2, 4, 10, 12], got [3, 1, 1, 12]",
-    ),
-    (
-        torch.ones(1, 1, 1, 1, 1, dtype=torch.bool),
-        "mask must broadcast to [B, H, N, M] = [2, 4, 10, 12], got [1, 1, 1, 1, 1]",
-    ),
+    (torch.ones(10, 12, dtype=torch.int64), f"{DTYPE}torch.int64"),
+    (torch.ones(10, 12, dtype=torch.float64), f"{DTYPE}torch.float64"),
+    (torch.ones(12, 10, dtype=torch.bool), f"{SHAPE}[12, 10]"),
+    (torch.ones(3, 1, 1, 12, dtype=torch.bool), f"{SHAPE}[3, 1, 1, 12]"),
+    (torch.ones(1, 1, 1, 1, 1, dtype=torch.bool), f"{SHAPE}[1, 1, 1, 1, 1]"),
     (torch.ones(12, dtype=torch.bool, device="meta"), "mask must be on q's device, cpu, got meta"),
 ]
 
 
-@pytest.mark.parametrize(
-    "kernel", [kernel for kernel in KERNELS if kernel.mask], ids=lambda kernel: kernel.name
-)
+@over([kernel for kernel in KERNELS if kernel.mask])
 @pytest.mark.parametrize(("mask", "message"), BAD_MASKS, ids=[text for _, text in BAD_MASKS])
 def test_masks_that_do_not_fit(kernel, mask, message):
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 import torch
 
-from pytest_attnmem.budgets.memory_model import MemoryModel
-from pytest_attnmem.kernels import KERNELS, Kernel
-from pytest_attnmem.measurement.protocol import BackendProtocol
-from pytest_attnmem.symbols.attention_shape import AttentionShape, Source, gather
+from pytest_attnmem.kernels import KERNELS, checkpointed, flash, standard
+
+from .references import BOTH, Case, over
 
 # Each of (B, H, N, M, d, dv): odd ones, single ones, long and short, wide and narrow.
 SHAPES = [
@@ -32,96 +29,58 @@ CORNERS = pytest.mark.parametrize("sizes", SHAPES[::3], ids=str)
 HALF = [*zip(SHAPES[::3], (torch.bfloat16, torch.float16) * 2, strict=True)]
 
 
-@pytest.fixture(params=("forward", "training"))
-def mode(request: pytest.FixtureRequest) -> str:
-    """The mode whose peak a model promises."""
-    return str(request.param)
-
-
-class Case:
-    """A kernel in one mode, to be run on inputs and held to its model."""
-
-    def __init__(self, kernel: Kernel, mode: str, options: dict[str, object]) -> None:
-        self.model: MemoryModel = getattr(kernel.model, mode)
-        self.training = mode == "training"
-        self.kernel, self.options = kernel, options
-
-    def call(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Callable[[], object]:
-        """Returns the modelled call, which keeps its result or its gradients."""
-
-        def forward() -> object:
-            with torch.no_grad():
-                return self.kernel.attention(q, k, v, **self.options)
-
-        def training() -> None:
-            leaves = [x.detach().requires_grad_() for x in (q, k, v)]  # whose gradients are theirs
-            self.kernel.attention(*leaves, **self.options).sum().backward()
-
-        return training if self.training else forward
-
-    def shape(self, q: torch.Tensor, v: torch.Tensor, backend: BackendProtocol) -> AttentionShape:
-        """The sizes of the inputs and options, as a marker would find them."""
-        (B, H, N, d), (M, dv) = q.shape, v.shape[2:]
-        sizes = {"B": B, "H": H, "N": N, "M": M, "d": d, "dv": dv, "dtype": q.dtype}
-        options = {
-            name: value.numel() if isinstance(value, torch.Tensor) else value
-            for name, value in self.options.items()
-        }
-        return gather(
-            [Source("the test", {**sizes, **options}), Source("the backend", backend.symbols)]
-        )
-
-
+@BOTH
 @pytest.mark.parametrize("sizes", SHAPES, ids=str)
-def test_the_model_is_the_measured_peak(kernel, causal, mode, sizes, inputs, peak, cpu):
-    case = Case(kernel, mode, {"causal": causal})
-    q, k, v = inputs(sizes, torch.float32, requires_grad=case.training)
-    assert peak(case.call(q, k, v)) == case.model.peak(case.shape(q, v, cpu), cpu.kinds)
+def test_the_model_is_the_measured_peak(kernel, causal, training, sizes, inputs, peak, cpu):
+    tensors = inputs(sizes, torch.float32)
+    case = Case(kernel, training, tensors, cpu, causal=causal)
+    assert peak(case) == case.model.peak(case.shape, cpu.kinds)
 
 
+@BOTH
 @CORNERS
-def test_double_types_have_scratch_of_their_own(kernel, causal, mode, sizes, inputs, peak, cpu):
-    case = Case(kernel, mode, {"causal": causal})
-    q, k, v = inputs(sizes, torch.float64, requires_grad=case.training)
-    assert peak(case.call(q, k, v)) == case.model.peak(case.shape(q, v, cpu), cpu.kinds)
+def test_double_types_have_scratch_of_their_own(kernel, causal, training, sizes, inputs, peak, cpu):
+    case = Case(kernel, training, inputs(sizes, torch.float64), cpu, causal=causal)
+    assert peak(case) == case.model.peak(case.shape, cpu.kinds)
 
 
+@BOTH
 @pytest.mark.parametrize(("sizes", "dtype"), HALF, ids=str)
 def test_half_types_have_the_program_of_the_model(
-    kernel, causal, mode, sizes, dtype, inputs, peak, cpu
+    kernel, causal, training, sizes, dtype, inputs, peak, cpu
 ):
-    case = Case(kernel, mode, {"causal": causal})
-    q, k, v = inputs(sizes, dtype, requires_grad=case.training)
-    program = case.model.peak(case.shape(q, v, cpu))
-    assert peak(case.call(q, k, v), trace=True) == program
-    assert peak(case.call(q, k, v)) >= program  # the rest is scratch, and the machine's own
+    case = Case(kernel, training, inputs(sizes, dtype), cpu, causal=causal)
+    program = case.model.peak(case.shape)
+    assert peak(case, trace=True) == program
+    assert peak(case) >= program  # the rest is scratch, and the machine's own
 
 
-@pytest.mark.parametrize(
-    "kernel", [kernel for kernel in KERNELS if kernel.mask], ids=lambda kernel: kernel.name
-)
+@BOTH
+@over([kernel for kernel in KERNELS if kernel.mask])
 @pytest.mark.parametrize("planes", [(), (1, 1), (2, 1), (2, 3)], ids=str)
 @pytest.mark.parametrize("sizes", [(2, 3, 20, 33, 8, 1), (2, 3, 1, 1, 1, 2)], ids=str)
-def test_masks_are_in_the_model(kernel, mode, planes, sizes, inputs, peak, cpu):
+def test_masks_are_in_the_model(kernel, training, planes, sizes, inputs, as_modelled):
     mask = torch.ones(*planes, *sizes[2:4], dtype=torch.bool).tril(3)
-    case = Case(kernel, mode, {"mask": mask})
-    q, k, v = inputs(sizes, torch.float32, requires_grad=case.training)
-    shape = case.shape(q, v, cpu)
-    assert peak(case.call(q, k, v)) == case.model.peak(shape, cpu.kinds)
-    assert peak(case.call(q, k, v), trace=True) == case.model.peak(shape)
+    as_modelled(kernel, training, inputs(sizes, torch.float32), mask=mask)
 
 
-@pytest.mark.parametrize(
-    "kernel",
-    [kernel for kernel in KERNELS if kernel.name in ("standard", "flash")],
-    ids=lambda kernel: kernel.name,
-)
-def test_fifty_runs_give_one_number(kernel, mode, inputs, peak):
-    case = Case(kernel, mode, {"causal": True})
-    q, k, v = inputs((2, 2, 33, 40, 8, 8), torch.float32, requires_grad=case.training)
-    assert len({peak(case.call(q, k, v)) for _ in range(50)}) == 1
+@BOTH
+@over([standard.KERNEL, checkpointed.KERNEL])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_causal_and_mask_together_are_in_the_model(kernel, training, dtype, inputs, as_modelled):
+    mask = torch.ones(33, 50, dtype=torch.bool)
+    as_modelled(kernel, training, inputs((2, 3, 33, 50, 8, 4), dtype), causal=True, mask=mask)
 
 
-def test_a_models_phases_can_be_told_apart(kernel, mode):
-    phases = getattr(kernel.model, mode).phases
-    assert len({phase.name for phase in phases}) == len(phases)
+@BOTH
+@over([standard.KERNEL, flash.KERNEL])
+def test_fifty_runs_give_one_number(kernel, training, inputs, peak, cpu):
+    tensors = inputs((2, 2, 33, 40, 8, 8), torch.float32)
+    case = Case(kernel, training, tensors, cpu, causal=True)
+    assert len({peak(case) for _ in range(50)}) == 1
+
+
+@over(KERNELS)
+def test_a_models_phases_can_be_told_apart(kernel):
+    for model in (kernel.model.forward, kernel.model.training):
+        assert len({phase.name for phase in model.phases}) == len(model.phases)

@@ -11,7 +11,7 @@ from torch import Tensor
 from pytest_attnmem.kernels import KERNELS, Kernel
 from pytest_attnmem.kernels.reference import standard_attention
 
-from .references import linear_reference, noise, seen
+from .references import linear_reference, noise, over, seen
 
 SHAPES = [
     (1, 1, 1, 1, 1, 1),
@@ -24,14 +24,8 @@ SHAPES = [
 #: gradients relative to the largest one. Half types round scores of about 4 to 2**-9 of that.
 TOLERANCE = {torch.float64: 1e-13, torch.float32: 1e-5, torch.float16: 1e-2, torch.bfloat16: 5e-2}
 DTYPES = pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
-SOFTMAX = pytest.mark.parametrize(
-    "kernel",
-    [kernel for kernel in KERNELS if kernel.softmax and "cpu" in kernel.devices],
-    ids=lambda kernel: kernel.name,
-)
-MASKED = pytest.mark.parametrize(
-    "kernel", [kernel for kernel in KERNELS if kernel.mask], ids=lambda kernel: kernel.name
-)
+SOFTMAX = over([kernel for kernel in KERNELS if kernel.softmax and "cpu" in kernel.devices])
+MASKED = over([kernel for kernel in KERNELS if kernel.mask])
 
 
 def reference(

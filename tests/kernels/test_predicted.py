@@ -19,7 +19,8 @@ from pytest_attnmem.measurement.qkv_inputs import qkv
 from pytest_attnmem.profiles import find_profile
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
-BOTH = pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
+from .references import BOTH
+
 CAUSAL = pytest.mark.parametrize("causal", [False, True], ids=["full", "causal"])
 FEW_AND_MANY = pytest.mark.parametrize("ranks", [1, 8], ids="{} ranks".format, indirect=True)
 LONG = 65536

@@ -8,18 +8,16 @@ from functools import partial
 
 import pytest
 import torch
-from torch.autograd.graph import saved_tensors_hooks
 
 from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.budgets.growth_points import grow
-from pytest_attnmem.formulas.polynomial import degree, expand
 from pytest_attnmem.kernels import KERNELS, Kernel
 from pytest_attnmem.measurement.qkv_inputs import qkv
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
+from .references import BOTH, over
+
 NAMED = {kernel.name: kernel for kernel in KERNELS}
-EVERY = pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.name)
-BOTH = pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
 LONG = 65536
 #: Lengths longer than a window, and lengths of few steps; for other kernels, several blocks.
 LENGTHS = {"sliding-window": (768, 896, 1024, 1152), "linear-recurrent": (16, 24, 32, 40)}
@@ -113,21 +111,12 @@ def test_at_65536_so_it_is_by_default(name, training):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
 @pytest.mark.parametrize("name", ["flash", "flash-triton", "sdpa-flash"])
-def test_flash_saves_inputs_output_and_one_vector(name, dtype, simulated):
+def test_flash_saves_inputs_output_and_one_vector(name, dtype, simulated, saved):
     if (name, dtype) == ("sdpa-flash", torch.float32):
         pytest.skip("CUDA's own flash is for half types")
-    saved = []
-
-    def pack(x):
-        saved.append(x)
-        return x
-
-    def forward():
-        with saved_tensors_hooks(pack, lambda x: x):
-            return Run(NAMED[name], simulated, dtype=dtype).forward(320, True)
-
-    measured, out = simulated.run(forward)
-    floating = [(x.shape, x.dtype) for x in saved if x.is_floating_point()]
+    run = Run(NAMED[name], simulated, dtype=dtype)
+    measured, (out, kept) = simulated.run(lambda: saved(lambda: run.forward(320, True)))
+    floating = [(x.shape, x.dtype) for x in kept if x.is_floating_point()]
     assert floating.count(((1, 1, 320, 64), dtype)) == 4
     assert floating.count(((1, 1, 320), torch.float32)) == 1
     assert len(floating) == 5
@@ -138,7 +127,7 @@ def test_flash_saves_inputs_output_and_one_vector(name, dtype, simulated):
 RANDOM = {"sdpa-flash": 16 + 8}
 
 
-@EVERY
+@over(KERNELS)
 @pytest.mark.parametrize("how", ["no_grad", "no requires_grad"])
 def test_without_gradients_nothing_but_the_output_is_retained(kernel, how, simulated):
     sizes = {"dtype": torch.bfloat16, "device": simulated.backend.device}
@@ -154,17 +143,3 @@ def test_without_gradients_nothing_but_the_output_is_retained(kernel, how, simul
     for call in calls + [partial(forward, True)] * kernel.mask:
         measured, out = simulated.run(call)
         assert measured.retained_bytes == out.nbytes == 2 * 3 * 20 * 16 * 2
-
-
-#: The tensors of every query head: the output, its sums, and the tensors of q.
-OF_QUERIES = {"out", "lse", "delta", "dq", "result"}
-
-
-@pytest.mark.parametrize("mode", ["forward", "training"])
-def test_flash_counts_key_heads_but_for_queries(mode):
-    for phase in getattr(NAMED["flash"].model, mode).phases:
-        for name, size in phase.alive.items():
-            terms = expand(size).terms
-            of_all = [term for term in terms if degree(term, "H")]
-            assert bool(of_all) == (name in OF_QUERIES)
-            assert not any(degree(term, "M") or degree(term, "Hkv") for term in of_all)

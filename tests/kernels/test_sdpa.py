@@ -7,18 +7,13 @@ import re
 import pytest
 import torch
 
-from pytest_attnmem.kernels import KERNELS, sdpa
+from pytest_attnmem.kernels import sdpa
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
 NODES = {
     sdpa.flash: "ScaledDotProductFlashAttentionForCpuBackward0",
     sdpa.math: "UnsafeViewBackward0",  # of the product with v: a composite of plain operators
 }
-
-
-@pytest.fixture
-def kernel():
-    return next(kernel for kernel in KERNELS if kernel.name == "sdpa-flash")
 
 
 @pytest.mark.parametrize("attention", NODES, ids=lambda attention: attention.__name__)

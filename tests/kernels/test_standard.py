@@ -6,17 +6,11 @@ import pytest
 import torch
 
 from pytest_attnmem.formulas.formula import parse_formula
-from pytest_attnmem.kernels import KERNELS
 from pytest_attnmem.kernels.reference import standard_attention
 from pytest_attnmem.kernels.standard import MODEL, attention
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
 WHITEBOARD = "2*B*H*N*N*itemsize + B*H*N*d*itemsize"
-
-
-@pytest.fixture
-def kernel():
-    return next(kernel for kernel in KERNELS if kernel.name == "standard")
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
@@ -38,22 +32,14 @@ def test_a_mask_costs_nothing_at_the_peak(inputs, peak):
     assert peak(lambda: attention(q, k, v, mask=mask)) == peak(lambda: attention(q, k, v))
 
 
-def test_causal_and_mask_together(inputs, peak, cpu):
-    sizes = (2, 3, 20, 30, 8, 4)
-    tensors = inputs(sizes, requires_grad=True)
+def test_causal_and_mask_together(inputs):
+    tensors = inputs((2, 3, 20, 30, 8, 4))
     mask = torch.rand(20, 30, generator=torch.Generator().manual_seed(0)) > 0.3
     mask[0] = False
     out = attention(*tensors, causal=True, mask=mask)
-    expected, _ = standard_attention(*(t.detach() for t in tensors), mask, causal=True)
-    assert (out.detach() - torch.as_tensor(expected)).abs().max() <= 1e-13
+    expected, _ = standard_attention(*tensors, mask, causal=True)
+    assert (out - torch.as_tensor(expected)).abs().max() <= 1e-13
     assert out[:, :, 0].eq(0).all()
-    del out
-
-    names = ("B", "H", "N", "M", "d", "dv")
-    symbols = dict(zip(names, sizes, strict=True), dtype="float64", causal=1, mask=1)
-    assert peak(lambda: attention(*tensors, causal=True, mask=mask).sum().backward()) == (
-        MODEL.training.peak(gather([Source("the test", symbols)]), cpu.kinds)
-    )
 
 
 @pytest.mark.parametrize("masked", [False, True])
