@@ -19,14 +19,10 @@ SCORE: Final = 4096
 _MASK, _BACKWARD_MASK = 4, 9
 
 
-def flex_forward(operator: Any, args: tuple[Any, ...]) -> Any:
-    """Returns output, log-sum-exp and largest scores."""
-    return operator(*_with_blocks(args, _MASK, args[1].shape[-2]))
-
-
-def flex_backward(operator: Any, args: tuple[Any, ...]) -> Any:
-    """Returns the gradients of query, key, value and captured tensors."""
-    return operator(*_with_blocks(args, _BACKWARD_MASK, args[1].shape[-2]))
+def flex(operator: Any, args: tuple[Any, ...], *, backward: bool) -> Any:
+    """Returns output, log-sum-exp and largest scores, or the gradients of all inputs."""
+    place = _BACKWARD_MASK if backward else _MASK
+    return operator(*_with_blocks(args, place, args[1].shape[-2]))
 
 
 def flex_work(query: Any, value: Any, *, backward: bool) -> int:

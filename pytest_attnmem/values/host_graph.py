@@ -10,7 +10,7 @@ import torch
 from torch._subclasses import fake_tensor
 from torch.fx import Graph, GraphModule, Interpreter, Node
 
-from .flex_attention import flex_backward, flex_forward, flex_work
+from .flex_attention import flex, flex_work
 from .host_tensor import HostTensor
 from .notes import Layout, Ref, leaves, mapped
 from .op_traits import HigherOrder, Operator
@@ -43,8 +43,7 @@ class HostRun(Interpreter):
         if isinstance(target, Operator):
             return compute(target, args, kwargs)
         if isinstance(target, HigherOrder):
-            backward = target.name() == "flex_attention_backward"
-            return (flex_backward if backward else flex_forward)(target, args)
+            return flex(target, args, backward=target.name() == "flex_attention_backward")
         return target(*args, **kwargs)
 
 
@@ -112,11 +111,11 @@ def host_graph(compiled: GraphModule) -> HostGraph | None:
         return None
     places = {_storage(node): place for place, node in enumerate(inputs) if _is_tensor(node)}
     changed = [places.get(_storage(node)) for node in _written(nodes)]
-    made = {name: _held(getattr(compiled, name)) for name in _attributes(compiled.graph)}
-    if None in made.values():
+    module = _held(compiled)
+    if module is None:
         return None
     return HostGraph(
-        GraphModule(made, _without_values(compiled.graph)),
+        module,
         frozenset(place for place in changed if place is not None),
         tuple(_is_tensor(node) and _storage(node) in places for node in outputs),
         _flops(nodes),
@@ -178,14 +177,11 @@ def _written(nodes: list[Node]) -> Iterator[Node]:
                     yield from (leaf for leaf in leaves(given) if isinstance(leaf, Node))
 
 
-def _attributes(graph: Graph) -> Iterator[str]:
-    yield from (str(node.target) for node in graph.nodes if node.op == "get_attr")
-
-
 def _held(value: object) -> Any:
-    """Returns an attribute of a graph for the host; None if it is memory of the device."""
+    """Returns a graph or an attribute of one for the host; None if it is memory of the device."""
     if isinstance(value, GraphModule):
-        made = {name: _held(getattr(value, name)) for name in _attributes(value.graph)}
+        names = [str(node.target) for node in value.graph.nodes if node.op == "get_attr"]
+        made = {name: _held(getattr(value, name)) for name in names}
         return None if None in made.values() else GraphModule(made, _without_values(value.graph))
     return value.clone() if isinstance(value, torch.Tensor) and value.device.type == "cpu" else None
 

@@ -34,7 +34,9 @@ def equivalent(func: Operator) -> Computed | None:
     function = operators().get(f"{packet}.{functional}")
     if function is None:
         return None
-    return partial(_called if functional == overload else _into_targets, func, function)
+    if functional != overload:
+        return partial(_into_targets, func, function)
+    return lambda args, kwargs: function(arguments(func, args, kwargs))
 
 
 @cache
@@ -73,12 +75,6 @@ def collect(modules: Iterable[ModuleType]) -> Mapping[str, Equivalent]:
                 )
             found[name], places[name] = function, module.__name__
     return MappingProxyType(found)
-
-
-def _called(
-    func: Operator, function: Equivalent, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-) -> Any:
-    return function(arguments(func, args, kwargs))
 
 
 def _into_targets(

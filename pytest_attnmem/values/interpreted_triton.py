@@ -208,11 +208,14 @@ class _Interpretation:
             yield builder, name, self._counted(atomic)
         cast = floats.cast(builder.cast_impl)
         yield builder, "cast_impl", cast
-        yield builder, "create_fp_to_fp", _rounding(builder, cast, interpreter)
         bfloat16 = lambda value: cast(builder.get_fp32(value), tl.bfloat16)  # noqa: E731
         yield builder, "get_bf16", bfloat16
         reduction = interpreter.ReduceScanOpInterface
         yield reduction, "apply", floats.reduced(reduction.apply)
+
+        def rounded(handle: Any, to: Any, mode: Any, zero: Any = builder.create_fp_to_fp) -> Any:
+            toward_zero = mode == interpreter._ir.ROUNDING_MODE.RTZ  # else to the nearest
+            return zero(handle, to, mode) if toward_zero else cast(handle, to)
 
         def extern(*given: Any) -> Any:
             _, _, symbol, arguments, dtype, _ = given
@@ -232,14 +235,20 @@ class _Interpretation:
                 return tl.tensor(handle(single, tl.float32), tl.float32)
             return convert(arg)
 
+        def called(function: Any, *args: Any, **kwargs: Any) -> Any:
+            """Calls a function that was compiled when a kernel called it."""
+            self._enter(function.fn.__globals__)
+            kwargs.pop("_semantic", None)
+            return interpreter.InterpretedFunction(function.fn).rewrite()(*args, **kwargs)
+
+        yield builder, "create_fp_to_fp", rounded
         yield builder, "create_extern_elementwise", extern
         yield builder, "create_erf", error_function
         yield interpreter, "_implicit_cvt", converted
         yield interpreter, "_interpreter", self._memory
         # The language is changed already, once for a launch and not for each call.
         yield interpreter, "_patch_lang", lambda _: SimpleNamespace(restore=lambda: None)
-        kind = import_module("triton.runtime.jit").JITFunction
-        yield kind, "__call__", self._call
+        yield import_module("triton.runtime.jit").JITFunction, "__call__", called
 
     def _counted(self, method: Any) -> Any:
         """Returns a method of the builder that takes its work from what is left."""
@@ -249,17 +258,6 @@ class _Interpretation:
             elements = sum([arg.data.size for arg in args if type(arg) is kind])
             self._left.spend(TRITON_OPERATION + TRITON_ELEMENT * elements)
             return method(*args, **kwargs)
-
-        return call
-
-    @property
-    def _call(self) -> Any:
-        """Returns what calls a function that was compiled when a kernel called it."""
-
-        def call(function: Any, *args: Any, **kwargs: Any) -> Any:
-            self._enter(function.fn.__globals__)
-            kwargs.pop("_semantic", None)
-            return self._interpreter.InterpretedFunction(function.fn).rewrite()(*args, **kwargs)
 
         return call
 
@@ -294,15 +292,3 @@ class _Interpretation:
             return value
         semantic = self._interpreter.interpreter_semantic
         return lambda *args, **kwargs: value(*args, **{**kwargs, "_semantic": semantic})
-
-
-def _rounding(builder: Any, cast: Any, interpreter: Any) -> Any:
-    """Returns ``create_fp_to_fp``, which rounds to the nearest unless toward zero is asked for."""
-    toward_zero = builder.create_fp_to_fp
-
-    def convert(handle: Any, dtype: Any, mode: Any) -> Any:
-        if mode == interpreter._ir.ROUNDING_MODE.RTZ:
-            return toward_zero(handle, dtype, mode)
-        return cast(handle, dtype)
-
-    return convert

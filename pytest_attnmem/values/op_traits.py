@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch._ops import HigherOrderOperator, OpOverload
@@ -30,16 +28,14 @@ _LIKE = frozenset(
 _EMPTY = frozenset({"empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided"})
 #: Operators that give a tensor another size: what it has stays, also in a larger storage.
 _RESIZES = frozenset({"resize_", "resize_as_", "_resize_output_"})
-#: Arguments that an operator changes though its schema does not say so: the running statistics.
-_SILENT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+#: Operators that change the running statistics, though their schemas do not say so.
+_SILENT = frozenset(
     {
-        "native_batch_norm": ("running_mean", "running_var"),
-        "cudnn_batch_norm": ("running_mean", "running_var"),
-        "miopen_batch_norm": ("running_mean", "running_var"),
-        "batch_norm_gather_stats": ("running_mean", "running_var"),
-        "batch_norm_gather_stats_with_counts": ("running_mean", "running_var"),
+        *("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm"),
+        *("batch_norm_gather_stats", "batch_norm_gather_stats_with_counts"),
     }
 )
+_RUNNING = ("running_mean", "running_var")
 
 
 class OpTraits(NamedTuple):
@@ -65,7 +61,7 @@ def op_traits(func: Any) -> OpTraits:
     """Returns the traits of an operator."""
     schema = func._schema
     name = schema.name.partition("::")[2]
-    silent = _SILENT.get(name, ())
+    silent = _RUNNING if name in _SILENT else ()
     changed = tuple(
         (position, argument.name)
         for position, argument in enumerate(schema.arguments)

@@ -115,10 +115,9 @@ class Tape(KnownValues):
             self._keep_host(traits, args, kwargs)
 
     def _keep_host(self, traits: OpTraits, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        for position, name in traits.changed:
-            for leaf in leaves(args[position] if position < len(args) else kwargs.get(name)):
-                if is_plain(leaf) and self._find(leaf) is None:
-                    self._host.about_to_write(leaf)
+        for leaf in leaves(_given(traits.changed, args, kwargs)):
+            if is_plain(leaf) and self._find(leaf) is None:
+                self._host.about_to_write(leaf)
 
     def _traits_of(self, func: Any) -> OpTraits:
         found = self._traits.get(id(func))
@@ -266,28 +265,25 @@ class Tape(KnownValues):
     def _start_afresh(self, traits: OpTraits, args: Any, kwargs: Any) -> None:
         """Gives a new buffer to each storage that the operator fills from end to end."""
         used = Counter(self._slots((args, kwargs)))
-        for position, name in traits.filled:
-            for target in leaves(args[position] if position < len(args) else kwargs.get(name)):
-                layout = layout_of(target)
-                slot = self._find(target) if layout is not None else None
-                if slot is None or layout is None or used[slot] > 1:
-                    continue  # it is on the host, or it also reads what it fills
-                if layout.fills(slot.buffer.nbytes):
-                    slot.buffer, slot.writer = Buffer(max(slot.buffer.nbytes, layout.end)), None
+        for target in leaves(_given(traits.filled, args, kwargs)):
+            layout = layout_of(target)
+            slot = self._find(target) if layout is not None else None
+            if slot is None or layout is None or used[slot] > 1:
+                continue  # it is on the host, or it also reads what it fills
+            if layout.fills(slot.buffer.nbytes):
+                slot.buffer, slot.writer = Buffer(max(slot.buffer.nbytes, layout.end)), None
 
     def _changed(self, traits: OpTraits, args: Any, kwargs: Any) -> list[Slot]:
         """Returns the slots that the operator changes, each once."""
-        found: dict[Slot, None] = {}
-        for position, name in traits.changed:
-            found.update(
-                dict.fromkeys(
-                    self._slots(args[position] if position < len(args) else kwargs.get(name))
-                )
-            )
-        return [*found]
+        return [*dict.fromkeys(self._slots(_given(traits.changed, args, kwargs)))]
 
     def _slots(self, tree: Any) -> Iterator[Slot]:
         for leaf in leaves(tree):
             slot = self._find(leaf) if is_plain(leaf) else None
             if slot is not None:
                 yield slot
+
+
+def _given(places: Sequence[tuple[int, str]], args: Any, kwargs: Any) -> list[Any]:
+    """Returns the arguments at some places of a call; None for one that is not given."""
+    return [args[at] if at < len(args) else kwargs.get(name) for at, name in places]

@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch._higher_order_ops.flex_attention import flex_attention
 
-from pytest_attnmem.values.flex_attention import SCORE, flex_forward, flex_work
+from pytest_attnmem.values.flex_attention import SCORE, flex, flex_work
 
 
 def blocks(number, indices, full=None, full_indices=None):
@@ -18,13 +18,17 @@ def blocks(number, indices, full=None, full_indices=None):
     return (4, 4, *lists, *[None] * 8, 2, 2, lambda b, h, i, j: i >= j)
 
 
+def attended(q, mask):
+    """The output of attention of a tensor to itself."""
+    inputs = (q, q, q, lambda score, *_: score, mask, 8**-0.5, {}, (), ())
+    with torch.no_grad():
+        return flex(flex_attention, inputs, backward=False)[0]
+
+
 def test_blocks_in_part_have_the_function_and_full_ones_do_not():
     q = torch.randn(1, 2, 4, 8, generator=torch.Generator().manual_seed(1))
     mask = blocks([1, 1], [[0, 1], [1, 0]], [1, 0], [[1, 0], [0, 1]])
-    with torch.no_grad():
-        out, *_ = flex_forward(
-            flex_attention, (q, q, q, lambda s, *_: s, mask, 8**-0.5, {}, (), ())
-        )
+    out = attended(q, mask)
     allowed = torch.tensor([[1, 0, 1, 1], [1, 1, 1, 1], [0, 0, 1, 0], [0, 0, 1, 1]]).bool()
     torch.testing.assert_close(out, F.scaled_dot_product_attention(q, q, q, attn_mask=allowed))
 
@@ -40,10 +44,7 @@ def test_a_mask_may_be_one_for_all_or_one_for_each(heads):
     indices = torch.stack([one([0, 1], [1, 0]), one([0, 1], [0, 1])]).view(batch, heads, 2, 2)
     mask = (4, 4, number, indices, *[None] * 10, 2, 2, lambda b, h, i, j: i >= j)
     q = torch.randn(2, 2, 4, 8, generator=torch.Generator().manual_seed(1))
-    with torch.no_grad():
-        out, *_ = flex_forward(
-            flex_attention, (q, q, q, lambda s, *_: s, mask, 8**-0.5, {}, (), ())
-        )
+    out = attended(q, mask)
     causal = torch.ones(4, 4).tril().bool()
     apart = causal.clone()
     apart[2:, :2] = False
