@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
@@ -48,9 +48,6 @@ def config_sizes(model: Any) -> dict[str, int]:
     return found
 
 
-_KNOWN = ("adamw", "adam", "sgd", "adafactor")
-
-
 def optimizer_of(name: str | Callable[..., Any]) -> Callable[..., Any]:
     """Returns the function from parameters to an optimizer, with PyTorch's own defaults.
 
@@ -61,20 +58,18 @@ def optimizer_of(name: str | Callable[..., Any]) -> Callable[..., Any]:
 
     if callable(name):
         return name
-    found: dict[str, Callable[..., Any]] = dict(
-        zip(
-            _KNOWN,
-            (torch.optim.AdamW, torch.optim.Adam, torch.optim.SGD, torch.optim.Adafactor),
-            strict=True,
-        )
-    )
-    if name not in found:
-        hint = did_you_mean(name, _KNOWN)
+    known: dict[str, Callable[..., Any]] = {
+        "adamw": torch.optim.AdamW,
+        "adam": torch.optim.Adam,
+        "sgd": torch.optim.SGD,
+        "adafactor": torch.optim.Adafactor,
+    }
+    if name not in known:
         raise BudgetError(
-            f"unknown optimizer {shown(name)}; expected one of {', '.join(_KNOWN)}, or pkg.mod:fn"
-            f" that makes one of the parameters{hint}"
+            f"unknown optimizer {shown(name)}; expected one of {', '.join(known)}, or pkg.mod:fn"
+            f" that makes one of the parameters{did_you_mean(name, known)}"
         )
-    return found[name]
+    return known[name]
 
 
 def sdpa_backend(name: str) -> Any:
@@ -126,9 +121,6 @@ def checkpoint_layers(model: Any) -> None:
         layer.forward = partial(checkpoint, layer.forward, use_reentrant=False)
 
 
-_WEIGHTS, _GRADIENTS, _STATES = "weights", "gradients", "optimizer state"
-
-
 class Program:
     """A model and a recipe, as a function without arguments that a backend measures."""
 
@@ -149,7 +141,7 @@ class Program:
         self.sizes = {**config_sizes(model), "itemsize": itemsize, **self.recipe.sizes}
         self.parameters = sum(parameter.numel() for parameter in model.parameters())
         names = {id(one): path for path, one in reversed([*_owned(model)])}
-        notes.label(_WEIGHTS, _owned(model))
+        notes.label("weights", _owned(model))
         with notes.stage("run"):
             with notes.phase("inputs"):
                 inputs = self._inputs(model)
@@ -206,10 +198,10 @@ class Program:
         for _ in range(STEPS):
             for _ in range(self.recipe.accumulate):
                 self._backward(model, inputs, notes)
-            notes.label(_GRADIENTS, ((names[id(p)], p.grad) for p in model.parameters()))
+            notes.label("gradients", ((names[id(p)], p.grad) for p in model.parameters()))
             with notes.phase("optimizer"):
                 optimizer.step()
-            notes.label(_STATES, _states(optimizer, names))
+            notes.label("optimizer state", _states(optimizer, names))
             with notes.phase("clear"):
                 optimizer.zero_grad()
 
@@ -253,13 +245,10 @@ class Program:
         """Applies autocast and the chosen attention to a forward pass."""
         import torch
 
-        recipe = self.recipe
-        with ExitStack() as stack:
-            if recipe.autocast:
-                kind = torch.device(self.device).type
-                dtype = dtype_of(recipe.autocast, "autocast")
-                stack.enter_context(torch.autocast(kind, dtype))
-            stack.enter_context(self._attention())
+        cast: AbstractContextManager[Any] = nullcontext()
+        if name := self.recipe.autocast:
+            cast = torch.autocast(torch.device(self.device).type, dtype_of(name, "autocast"))
+        with cast, self._attention():
             yield
 
     def _attention(self) -> AbstractContextManager[Any]:

@@ -73,11 +73,7 @@ def _of_config(text: str, config: str, named: Mapping[str, Any]) -> Callable[[],
     config_class = getattr(cls, "config_class", None)
     if config_class is None:
         raise BudgetError(f"{shown(text)} has no config; name a model such as LlamaForCausalLM")
-    return partial(_made, cls, config_class, {**entries, **named})
-
-
-def _made(cls: Any, config_class: Any, entries: Mapping[str, Any]) -> Any:
-    return cls(config_class.from_dict(dict(entries)))
+    return lambda: cls(config_class.from_dict({**entries, **named}))
 
 
 def named_object(path: str) -> Any:
