@@ -43,9 +43,9 @@ def randn(*shape: int, grad: bool = False, dtype: torch.dtype = torch.float32) -
     return torch.randn(*shape, device="cuda", dtype=dtype, requires_grad=grad)
 
 
-def inputs_of(rows: int, columns: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+def inputs_of(*shape: int, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """Returns an input and the gradient of its output."""
-    x = randn(rows, columns, dtype=dtype)
+    x = randn(*shape, dtype=dtype)
     dy = torch.randn_like(x)
     return x.requires_grad_(), dy
 
@@ -61,7 +61,7 @@ def llama_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 def rms_norm(provider: str, M: int, H: int, eps: float, dtype: torch.dtype) -> Benchmark:
     """Both modules exist in each run."""
     weights = [nn.Parameter(torch.ones(H, device="cuda")) for _ in range(2)]
-    x, dy = inputs_of(M, H, dtype)
+    x, dy = inputs_of(M, H, dtype=dtype)
     if provider in PLAIN:
         return lambda: llama_norm(x, weights[0], eps), dy
     kernel = ops("rms_norm", "LigerRMSNormFunction")
@@ -71,7 +71,7 @@ def rms_norm(provider: str, M: int, H: int, eps: float, dtype: torch.dtype) -> B
 def layer_norm(provider: str, M: int, N: int, eps: float, dtype: torch.dtype) -> Benchmark:
     """Both modules exist in each run."""
     layers = [nn.LayerNorm(N, eps=eps, device="cuda") for _ in range(2)]
-    x, dy = inputs_of(M, N, dtype)
+    x, dy = inputs_of(M, N, dtype=dtype)
     if provider in PLAIN:
         return lambda: layers[0](x), dy
     kernel = ops("layer_norm", "LigerLayerNormFunction")
@@ -385,7 +385,7 @@ def relu_squared(provider: str, M: int, N: int, dtype: torch.dtype) -> Benchmark
 
 def sparsemax(provider: str, B: int, T: int, V: int, dim: int, dtype: torch.dtype) -> Benchmark:
     """A sparse softmax, by sorting."""
-    x, dy = inputs_of(B * T, V, dtype)
+    x, dy = inputs_of(B * T, V, dtype=dtype)
     if provider in PLAIN:
 
         def plain() -> Tensor:
@@ -410,9 +410,7 @@ def group_norm(
     """Both modules exist in each run."""
     groups = C // channels_per_group
     layers = [nn.GroupNorm(groups, C, eps=eps, device="cuda") for _ in range(2)]
-    x = randn(M, C, H, dtype=dtype)
-    dy = torch.randn_like(x)
-    x.requires_grad_()
+    x, dy = inputs_of(M, C, H, dtype=dtype)
     if provider in PLAIN:
         return lambda: layers[0](x), dy
     kernel = ops("group_norm", "LigerGroupNormFunction")
@@ -477,9 +475,7 @@ def neighborhood_attention(
         return [nn.Linear(hidden_size, hidden_size, **made) for _ in range(4)]
 
     modules = [layers(), layers()]
-    x = randn(batch_size, seq_len, hidden_size, dtype=dtype)
-    dy = torch.randn_like(x)
-    x.requires_grad_()
+    x, dy = inputs_of(batch_size, seq_len, hidden_size, dtype=dtype)
     head = hidden_size // num_heads
     scale = 1.0 / math.sqrt(head)
     places = torch.arange(seq_len)

@@ -76,6 +76,12 @@ class Tokenizer:
         return "a"
 
 
+def stand_in(name: str, **members: Any) -> None:
+    """Makes a module in the place of one that is not installed."""
+    module = sys.modules[name] = ModuleType(name)
+    module.__dict__.update(members)
+
+
 def tokens(path: Path, count: int) -> None:
     """Makes a file of so many tokens of 16 bits, after a header."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -123,9 +129,7 @@ def peak(log: str, settings: str = "", iterations: int = 3) -> dict[str, int]:
     tokens(data / "fineweb_val_000000.bin", validation + 1)
     (folder / "train.py").write_text(program, "utf-8")
     (folder / "nvidia-smi").symlink_to(shutil.which("true") or "")
-    module: Any = ModuleType("sentencepiece")
-    module.SentencePieceProcessor = Tokenizer
-    sys.modules["sentencepiece"] = module
+    stand_in("sentencepiece", SentencePieceProcessor=Tokenizer)
     os.environ |= {
         "PATH": os.pathsep.join([str(folder), os.environ["PATH"]]),
         "DATA_PATH": str(data),

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import torch
+from logged import stand_in
 from torch import Tensor, cuda
 
 GPT = {"tokens": 1024, "labels": 1024, "position_ids": 1024}
@@ -61,12 +61,6 @@ class Ones(torch.utils.data.Dataset[dict[str, Tensor]]):
     def __getitem__(self, index: int) -> dict[str, Tensor]:
         """Returns the sample."""
         return self.sample
-
-
-def stand_in(name: str, **functions: Any) -> None:
-    """Makes a module of an extension's functions."""
-    module = sys.modules[name] = ModuleType(name)
-    module.__dict__.update(functions)
 
 
 def stand_for_extensions() -> None:

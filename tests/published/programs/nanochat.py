@@ -13,11 +13,10 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
-from logged import run_until
+from logged import run_until, stand_in
 from torch import Tensor
 
 VOCABULARY = 65536
@@ -49,12 +48,6 @@ def texts(**_: Any) -> Iterator[list[str]]:
 def token_bytes(device: Any) -> Tensor:
     """Returns how many bytes each token stands for."""
     return torch.ones(VOCABULARY, dtype=torch.int32).to(device)
-
-
-def stand_in(name: str, **functions: Any) -> None:
-    """Makes a module of functions."""
-    module = sys.modules[name] = ModuleType(name)
-    module.__dict__.update(functions)
 
 
 def pretrain() -> dict[str, int]:
