@@ -10,7 +10,7 @@ from torch import Tensor
 from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
-from .memory_terms import GRADIENTS, HALF, LOSS, NARROWED, kernel_model
+from .memory_terms import GRADIENTS, HALF, LOSS, NARROWED, OUT, kernel_model, online_phases
 from .online_softmax import Cut, online
 from .recorded import blocks, load, recorded
 
@@ -126,28 +126,17 @@ _TILES = {
     "tile": _TILE,
     "hidden": f"causal*{_CHUNK_Q}*{_CHUNK_K}",
     "-inf": "min(1, mask)*max(itemsize, 4)",
-    "q_i": f"{HALF}*{_ROW}*d",
 }
+_Q_I = {"q_i": f"{HALF}*{_ROW}*d"}
 
 
-def _online_phases(again: str, held: dict[str, str]) -> tuple[Phase, ...]:
-    """One chunk of queries over all keys, and what is alive beside it."""
-    block = {**held, **_TILES, "acc": f"{_ROW}*dv"}
-    k_j, v_j = f"{HALF}*{_COLUMN}*d", f"{HALF}*{_COLUMN}*dv"
-    return (
-        Phase(f"scores{again}", {**block, "k_j": k_j, "row_max, row_sum": f"2*{_ROW}"}),
-        Phase(f"softmax{again}", {**block, "row_max, new_max, row_sum, sum of p": f"4*{_ROW}"}),
-        Phase(f"acc{again}", {**block, "v_j": v_j, "row_max, new_max, row_sum": f"3*{_ROW}"}),
-    )
-
-
-_FORWARD = _online_phases("", {"out": "B*H*N*dv*itemsize"})
+_FORWARD = online_phases("", {"out": OUT, **_TILES}, _ROW, _COLUMN)
 
 _PAIR = {**GRADIENTS, "slope": _TILE}
-_INNER = {**_PAIR, **_TILES, "grad_i": f"{_ROW}*dv", "lse_i, delta_i": f"2*{_ROW}"}
+_INNER = {**_PAIR, **_TILES, **_Q_I, "grad_i": f"{_ROW}*dv", "lse_i, delta_i": f"2*{_ROW}"}
 _BACKWARD = (
-    Phase("out.sum()", {"out": "B*H*N*dv*itemsize", **LOSS}),
-    *_online_phases(" again", _PAIR),
+    Phase("out.sum()", {"out": OUT, **LOSS}),
+    *online_phases(" again", {**_PAIR, **_TILES}, _ROW, _COLUMN),
     Phase("delta_i", {**_INNER, "out_i": f"{_ROW}*dv"}),
     Phase("gradients", {**_INNER, "dq_i": f"{_ROW}*d", "k_j, v_j": f"{HALF}*{_COLUMN}*(d + dv)"}),
     *NARROWED,

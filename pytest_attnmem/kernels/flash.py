@@ -11,7 +11,7 @@ from torch import Tensor
 from ..budgets.memory_model import Phase
 from .input_checks import at_least_one, check_inputs
 from .kernel import Kernel
-from .memory_terms import HALF, LOSS, kernel_model
+from .memory_terms import HALF, LOSS, kernel_model, online_phases
 from .online_softmax import Cut, members, online
 from .recorded import blocks, load, recorded
 
@@ -56,30 +56,10 @@ def attention(
     with Better Parallelism and Work Partitioning. Shared heads are of Ainslie et al., 2023 (arXiv
     2305.13245), GQA: Training Generalized Multi-Query Transformer Models.
     """
-    _check_inputs(q, k, v, mask)
+    check_inputs(q, k, v, mask, grouped=True)
     at_least_one(block_q=block_q, block_k=block_k)
     cut = Cut(causal, q.shape[3] ** -0.5 if scale is None else scale, block_q, block_k)
     return recorded("flash", _forward, _backward, cut, q, k, v, mask)
-
-
-def _check_inputs(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> None:
-    """The contract, with Hkv heads of k and v."""
-    if q.dim() != 4 or q.shape[3] < 1:
-        check_inputs(q, k, v)
-    B, H, _, d = q.shape
-    fits = k.dim() == 4 and k.shape == (B, *k.shape[1:3], d) and min(k.shape[1:3]) > 0
-    if not fits or H % k.shape[1]:
-        raise ValueError(
-            f"k must have shape [B, Hkv, M, d] = [{B}, Hkv, M, {d}] with M >= 1 and Hkv a divisor"
-            f" of H = {H}, got {list(k.shape)}"
-        )
-    Hkv, M = k.shape[1:3]
-    if v.dim() != 4 or v.shape[:3] != (B, Hkv, M):
-        raise ValueError(
-            f"v must have shape [B, Hkv, M, dv] = [{B}, {Hkv}, {M}, dv], got {list(v.shape)}"
-        )
-    k, v = (x[:, :1].expand(-1, H, -1, -1) for x in (k, v))  # views
-    check_inputs(q, k, v, mask)
 
 
 def _backward(
@@ -159,14 +139,7 @@ _TILES = {
     "hidden": "causal*min(block_q, N)*min(block_k, M)",
     "-inf": "min(1, mask)*max(itemsize, 4)",
 }
-_BLOCK = {**_TILES, "q_i": f"{HALF}*{_ROW}*d", "acc": f"{_ROW}*dv"}
-_FORWARD = (
-    Phase("scores", {**_BLOCK, "k_j": f"{HALF}*{_COLUMN}*d", "row_max, row_sum": f"2*{_ROW}"}),
-    Phase("softmax", {**_BLOCK, "row_max, new_max, row_sum, sum of p": f"4*{_ROW}"}),
-    Phase(
-        "acc", {**_BLOCK, "v_j": f"{HALF}*{_COLUMN}*dv", "row_max, new_max, row_sum": f"3*{_ROW}"}
-    ),
-)
+_FORWARD = online_phases("", _TILES, _ROW, _COLUMN)
 
 _GRADS = {
     "delta": "B*H*N*max(itemsize, 4)",

@@ -8,11 +8,14 @@ from torch import Tensor
 DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
-def check_inputs(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> None:
+def check_inputs(
+    q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None, *, grouped: bool = False
+) -> None:
     """Checks that q is [B, H, N, d], k [B, H, M, d], v [B, H, M, dv], and that ``mask`` fits.
 
-    All tensors have one of ``DTYPES`` and are on one device. A mask is bool, True for a visible
-    key, or of q's dtype, added to the scores; it broadcasts to [B, H, N, M].
+    If ``grouped``, k and v may have fewer heads, Hkv, a divisor of H. All tensors have one of
+    ``DTYPES`` and are on one device. A mask is bool, True for a visible key, or of q's dtype, added
+    to the scores; it broadcasts to [B, H, N, M].
 
     Raises:
         ValueError: a tensor does not fit; the text states the contract, then the tensor.
@@ -20,14 +23,21 @@ def check_inputs(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) ->
     if q.dim() != 4 or q.shape[3] < 1:
         raise ValueError(f"q must have shape [B, H, N, d] with d >= 1, got {list(q.shape)}")
     B, H, N, d = q.shape
-    if k.dim() != 4 or k.shape != (B, H, k.shape[2], d) or k.shape[2] < 1:
+    heads, few, divides = "H", str(H), ""
+    if grouped:
+        heads = few = "Hkv"
+        divides = f" and Hkv a divisor of H = {H}"
+    Hkv = k.shape[1] if k.dim() == 4 else -1
+    fits = Hkv > 0 and H % Hkv == 0 if grouped else Hkv == H
+    if not fits or k.shape != (B, Hkv, k.shape[2], d) or k.shape[2] < 1:
         raise ValueError(
-            f"k must have shape [B, H, M, d] = [{B}, {H}, M, {d}] with M >= 1, got {list(k.shape)}"
+            f"k must have shape [B, {heads}, M, d] = [{B}, {few}, M, {d}] with M >= 1{divides}, got"
+            f" {list(k.shape)}"
         )
     M = k.shape[2]
-    if v.dim() != 4 or v.shape[:3] != (B, H, M):
+    if v.dim() != 4 or v.shape[:3] != (B, Hkv, M):
         raise ValueError(
-            f"v must have shape [B, H, M, dv] = [{B}, {H}, {M}, dv], got {list(v.shape)}"
+            f"v must have shape [B, {heads}, M, dv] = [{B}, {Hkv}, {M}, dv], got {list(v.shape)}"
         )
     if q.dtype not in DTYPES:
         names = ", ".join(str(dtype) for dtype in DTYPES)
@@ -43,8 +53,8 @@ def check_inputs(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) ->
     if mask.dtype not in (torch.bool, q.dtype):
         raise ValueError(f"mask must be of torch.bool or q's dtype, {q.dtype}, got {mask.dtype}")
     # Sizes are compared from the last; a mask of fewer dimensions is broadcast over the first.
-    fits = zip(reversed(mask.shape), (M, N, H, B), strict=False)
-    if mask.dim() > 4 or any(size not in (1, full) for size, full in fits):
+    sizes = zip(reversed(mask.shape), (M, N, H, B), strict=False)
+    if mask.dim() > 4 or any(size not in (1, full) for size, full in sizes):
         raise ValueError(
             f"mask must broadcast to [B, H, N, M] = [{B}, {H}, {N}, {M}], got {list(mask.shape)}"
         )

@@ -33,6 +33,20 @@ GRADIENTS = {**LOSS, "dq": Q, **WIDE_DKV}
 NARROWED = narrowed({**LOSS, "dq": Q}, "narrow dk")
 
 
+def online_phases(again: str, held: Mapping[str, str], row: str, column: str) -> tuple[Phase, ...]:
+    """Returns the steps of the online softmax of a block of queries, beside what is ``held``.
+
+    ``row`` is the bytes of one number for each query of a block, ``column`` those for each key.
+    """
+    block = {**held, "q_i": f"{HALF}*{row}*d", "acc": f"{row}*dv"}
+    k_j, v_j = f"{HALF}*{column}*d", f"{HALF}*{column}*dv"
+    return (
+        Phase(f"scores{again}", {**block, "k_j": k_j, "row_max, row_sum": f"2*{row}"}),
+        Phase(f"softmax{again}", {**block, "row_max, new_max, row_sum, sum of p": f"4*{row}"}),
+        Phase(f"acc{again}", {**block, "v_j": v_j, "row_max, new_max, row_sum": f"3*{row}"}),
+    )
+
+
 def kernel_model(
     name: str,
     forward: tuple[Phase, ...],

@@ -17,7 +17,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from ..budgets.memory_model import KernelModel, MemoryModel, Phase
 from .input_checks import check_inputs
 from .kernel import Kernel
-from .memory_terms import LOSS, K, Q, V
+from .memory_terms import HALF, LOSS, OUT, WIDE, K, Q, V
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -131,11 +131,8 @@ def _is_refused(
     return False
 
 
-_OUT = {"out": "B*H*N*dv*itemsize"}
+_OUT = {"out": OUT}
 _GRADS = {"q gradient": Q, "k gradient": K, "v gradient": V, **LOSS}
-
-# Half types compute in float32, from copies: "half" is 1 for them.
-_WIDE, _HALF = "max(itemsize, 4)", "max(0, 4//itemsize - 1)"
 
 
 def _fused(name: str, lse: str, forward: Phase, backward: Mapping[str, str]) -> KernelModel:
@@ -162,7 +159,7 @@ _SEEDS = {"seed and offset": "16"}
 # The CPU's kernel gives each thread a tile of scores, this many rows by columns.
 _ROWS = "min(N, 32 + 32*min(1, N//192) + 192*min(1, N//768))"
 _TILE = f"{_ROWS}*min(M, 512)"
-_CPU_LSE = f"B*H*N*{_WIDE}"
+_CPU_LSE = f"B*H*N*{WIDE}"
 
 FLASH = _fused(
     "sdpa flash",
@@ -172,8 +169,8 @@ FLASH = _fused(
         {**_OUT, "lse": _CPU_LSE},
         {
             "cpu": {
-                "tiles of threads": f"threads*({_TILE} + {_ROWS}*(d + 2))*{_WIDE}",
-                "half tiles of threads": f"threads*{_TILE}*itemsize*{_HALF}",
+                "tiles of threads": f"threads*({_TILE} + {_ROWS}*(d + 2))*{WIDE}",
+                "half tiles of threads": f"threads*{_TILE}*itemsize*{HALF}",
             },
             # seed and offset; what a split along the keys adds, the simulation knows
             "cuda": {"random state": "16", "unused": "8"},
@@ -181,10 +178,10 @@ FLASH = _fused(
     ),
     {
         # The gradient from sum() has no strides; the kernel wants them, unless it is one number.
-        "contiguous gradient": f"{_OUT['out']}*min(1, B*H*N*d - 1)",
-        "tiles of threads": f"threads*2*{_TILE}*{_WIDE}",
-        "half tiles of threads": f"threads*2*{_TILE}*itemsize*{_HALF}",
-        "row sums": f"{_ROWS}*{_WIDE}",  # of the calling thread; the backend sees no other
+        "contiguous gradient": f"{OUT}*min(1, B*H*N*d - 1)",
+        "tiles of threads": f"threads*2*{_TILE}*{WIDE}",
+        "half tiles of threads": f"threads*2*{_TILE}*itemsize*{HALF}",
+        "row sums": f"{_ROWS}*{WIDE}",  # of the calling thread; the backend sees no other
     },
 )
 
@@ -201,32 +198,32 @@ CUDNN = KernelModel(
 )
 
 # Math computes with these: q, k, v and so on at full width.
-_QW, _KW, _VW = (f"B*H*{size}*{_WIDE}" for size in ("N*d", "M*d", "M*dv"))
-_OUTW, _SCORES = f"B*H*N*dv*{_WIDE}", f"B*H*N*M*{_WIDE}"
+_QW, _KW, _VW = (f"B*H*{size}*{WIDE}" for size in ("N*d", "M*d", "M*dv"))
+_OUTW, _SCORES = f"B*H*N*dv*{WIDE}", f"B*H*N*M*{WIDE}"
 _COPIES = {
-    f"wide {name}": f"{size}*{_HALF}" for name, size in zip("qkv", (_QW, _KW, _VW), strict=True)
+    f"wide {name}": f"{size}*{HALF}" for name, size in zip("qkv", (_QW, _KW, _VW), strict=True)
 }
 _SCALED = {"scaled q": _QW, "scaled k": _KW}
-_SCALARS = {"cpu": {"scale": "8", "its copy": f"min({_WIDE}, 8 - {_WIDE})"}}
+_SCALARS = {"cpu": {"scale": "8", "its copy": f"min({WIDE}, 8 - {WIDE})"}}
 _BIAS = {"bias": "mask*itemsize"}  # mask: how many elements a bool mask has
 
 
 # The scratch, invisible outside, of a softmax that is safe against rows of -inf.
-_SAFE = {"scores of -inf": "B*H*N*M", "rows of them": "B*H*N", "zero": _WIDE}
+_SAFE = {"scores of -inf": "B*H*N*M", "rows of them": "B*H*N", "zero": WIDE}
 
 
 def _math_forward(kept: Mapping[str, str]) -> tuple[Phase, ...]:
     """The phases of math's forward; ``kept`` is what is alive only because backward wants it."""
     q_scaled = {**_COPIES, **_BIAS, "scaled q": _QW}
-    causal = {"causal bias": f"causal*N*M*{_WIDE}"}
+    causal = {"causal bias": f"causal*N*M*{WIDE}"}
     held = {**q_scaled, **causal}
     weights = {**held, **kept, "weights": _SCORES}
-    narrow = {"narrow weights": f"B*H*N*M*itemsize*{_HALF}"}
+    narrow = {"narrow weights": f"B*H*N*M*itemsize*{HALF}"}
     return (
         Phase("mask to bias", {**_BIAS, "0 and -inf": "min(1, mask)*2*itemsize"}),
         Phase("scale q", q_scaled, _SCALARS),
         Phase("tril", {**q_scaled, "ones": "causal*N*M", "tril": "causal*N*M"}),
-        Phase("to bias", {**held, "tril": "causal*N*M", "0 and -inf": f"causal*2*{_WIDE}"}),
+        Phase("to bias", {**held, "tril": "causal*N*M", "0 and -inf": f"causal*2*{WIDE}"}),
         Phase("scale k", {**held, "scaled k": _KW}, _SCALARS),
         Phase("scores", {**held, "scaled k": _KW, "scores": _SCORES}),
         Phase(
@@ -235,9 +232,7 @@ def _math_forward(kept: Mapping[str, str]) -> tuple[Phase, ...]:
             {"cpu": _SAFE, "cuda": _SAFE},
         ),
         Phase("out", {**weights, **narrow, "wide out": _OUTW}),
-        Phase(
-            "narrow out", {**weights, **narrow, "wide out": _OUTW, "out": f"{_OUT['out']}*{_HALF}"}
-        ),
+        Phase("narrow out", {**weights, **narrow, "wide out": _OUTW, "out": f"{OUT}*{HALF}"}),
     )
 
 
@@ -255,11 +250,11 @@ _MATH_BACKWARD = (
             **_SCALED,
             **_WEIGHTS_GRAD,
             "wide v": _COPIES["wide v"],
-            "wide gradient": f"{_OUTW}*{_HALF}",
+            "wide gradient": f"{_OUTW}*{HALF}",
         },
         # The product copies the gradient from sum(), which has no strides, a head at a time,
         # unless all is too small for a library call.
-        {"cpu": {"gradient of one head": f"N*dv*{_WIDE}*(1 - {_HALF})*min(1, N*M*dv//400)"}},
+        {"cpu": {"gradient of one head": f"N*dv*{WIDE}*(1 - {HALF})*min(1, N*M*dv//400)"}},
     ),
     Phase(
         "softmax backward",
@@ -270,7 +265,7 @@ _MATH_BACKWARD = (
     Phase("scale k backward", {**_QK_GRADS, "wide k gradient": _KW}, _SCALARS),
     Phase("scale q backward", {**_QK_GRADS, "wide q gradient": _QW}, _SCALARS),
     # k's and q's gradients follow v's to a half type, with less alive.
-    Phase("narrow v gradient", {**_QK_GRADS, "v gradient": f"{V}*{_HALF}"}),
+    Phase("narrow v gradient", {**_QK_GRADS, "v gradient": f"{V}*{HALF}"}),
 )
 _NO_MASK = {"causal": 0, "mask": 0}
 
