@@ -1,6 +1,6 @@
 """The equivalents of operators on the CPU, found in the modules of the folder ``host_operators``.
 
-``OPERATORS`` of a module has its functions by operator, as ``aten.cudnn_convolution.default``. A
+``OPERATORS`` of a module has its functions by operator, as ``aten.cudnn_batch_norm.default``. A
 function takes the arguments of the operator by name, with defaults filled in.
 """
 

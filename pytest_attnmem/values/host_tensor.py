@@ -18,7 +18,9 @@ class HostTensor:
 
     __slots__ = ("__weakref__", "_kept", "_origin", "_version", "shape", "tensor")
 
-    def __init__(self, tensor: torch.Tensor, kept: KeptMemory | None = None) -> None:
+    def __init__(
+        self, tensor: torch.Tensor, kept: weakref.WeakSet[HostTensor] | None = None
+    ) -> None:
         # A tensor of its own: the move of a module gives the program's tensor another storage.
         self.tensor = tensor.detach()
         self.shape = tensor.shape
@@ -26,7 +28,7 @@ class HostTensor:
         self._version = tensor._version
         self._kept = kept
         if kept is not None:
-            kept.tensors.add(self)
+            kept.add(self)
 
     def let_go(self) -> None:
         """Lets the program's tensor go if it is on the device now, as after ``module.to``.
@@ -57,22 +59,13 @@ class HostTensor:
         )
 
 
-class KeptMemory:
-    """A storage of the host that notes read, and that the program may write."""
-
-    __slots__ = ("__weakref__", "tensors")
-
-    def __init__(self) -> None:
-        self.tensors = weakref.WeakSet[HostTensor]()
-
-
 class HostTensors:
     """Takes tensors of the host for notes."""
 
     def __init__(self) -> None:
         self._last: HostTensor | None = None
-        self.kept = weakref.WeakValueDictionary[int, KeptMemory]()
-        """The storages that are not copied, by address."""
+        self.kept = weakref.WeakValueDictionary[int, weakref.WeakSet[HostTensor]]()
+        """The tensors that notes read of storages that are not copied, by address."""
         self._unchecked = 0
 
     def noted(self, tensor: torch.Tensor) -> HostTensor:
@@ -82,7 +75,7 @@ class HostTensors:
         address = tensor.untyped_storage().data_ptr()
         kept = self.kept.get(address)
         if kept is None:
-            self.kept[address] = kept = KeptMemory()
+            self.kept[address] = kept = weakref.WeakSet()
         self._last = HostTensor(tensor, kept)
         return self._last
 
@@ -91,7 +84,7 @@ class HostTensors:
         if tensor.layout is not torch.strided:
             return
         kept = self.kept.get(tensor.untyped_storage().data_ptr())
-        if kept is None or not (tensors := [*kept.tensors]):
+        if kept is None or not (tensors := [*kept]):
             return
         whole = torch.empty(0, dtype=torch.uint8, device="cpu").set_(tensor.untyped_storage())
         if self._has_room(whole.nbytes):

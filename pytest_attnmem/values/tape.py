@@ -207,7 +207,6 @@ class Tape(KnownValues):
                 one.read_by(note)
 
     def _count_one(self) -> None:
-        """Counts the next note."""
         self._count += 1
         if self._count % self._most == 0:
             self.forget(f"more than {self._most} operators ran since it was computed")

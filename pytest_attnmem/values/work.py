@@ -38,7 +38,6 @@ DECOMPOSITIONS = MappingProxyType(
         **dict.fromkeys(("_linalg_eigvals", "linalg_eig"), 500),
     }
 )  # fmt: skip
-INPUTS = ("query", "key", "value")
 #: Takes the arguments of a call, those by name, and what it returned.
 Work = Callable[[tuple[Any, ...], Mapping[str, Any], Any], int]
 _NUMBERS = frozenset({int, float, bool, str, type(None)})
@@ -72,8 +71,8 @@ def work_of(func: Operator) -> Work:
     count: Work
     if _is_attention(name):
         count = partial(_attention, func, name.endswith("backward"))
-    elif name.startswith(("cudnn_convolution", "_conv_depthwise", "conv_depthwise")):
-        count = partial(_cudnn_convolution, func)
+    elif "conv_depthwise" in name:
+        count = partial(_depthwise, func)
     elif name.startswith("_cudnn_rnn"):
         count = partial(_recurrent, func, name.endswith("backward"))
     elif name in DECOMPOSITIONS:
@@ -120,7 +119,8 @@ def _attention(
 def _scores(func: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[int, int]:
     """Returns the number of scores, and the widths of a query and a value together."""
     call = arguments(func, args, kwargs)
-    shapes = [list(getattr(getattr(call, name, None), "shape", ())) for name in INPUTS]
+    inputs = [getattr(call, name, None) for name in ("query", "key", "value")]
+    shapes = [list(getattr(one, "shape", ())) for one in inputs]
     query, key, value = shapes
     if min(map(len, shapes)) < 3:
         return 0, 0
@@ -132,13 +132,11 @@ def _scores(func: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) ->
     return prod(query[:-1]) * keys, query[-1] + value[-1]
 
 
-def _cudnn_convolution(
+def _depthwise(
     func: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any
 ) -> int:
-    call = arguments(func, args, kwargs)
-    transposed = "transpose" in func._schema.name
-    places = call.self.shape if transposed else next(leaves(outputs)).shape
-    return int(2 * prod(places) * prod(call.weight.shape[1:]))
+    weight = arguments(func, args, kwargs).weight
+    return int(2 * prod(next(leaves(outputs)).shape) * prod(weight.shape[1:]))
 
 
 def _recurrent(
@@ -167,7 +165,6 @@ def _formula(func: Operator) -> Callable[..., Any] | None:
 def _registered(
     of_shapes: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], outputs: Any
 ) -> int:
-    """Returns what PyTorch's formula says."""
     shaped = mapped(lambda leaf: getattr(leaf, "shape", leaf), (args, dict(kwargs), outputs))
     try:
         return int(of_shapes(*shaped[0], **shaped[1], out_shape=shaped[2]))

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import pytest
 import torch
 
 from pytest_attnmem.errors import UnknownValue
@@ -17,40 +18,33 @@ def reference(*shape, dtype=torch.float32):
     return SimpleNamespace(shape=shape, layout=SimpleNamespace(dtype=dtype))
 
 
-def refused(free, monkeypatch, func, args, outputs):
+X, HALF = reference(MiB, 64), reference(MiB, 64, dtype=torch.bfloat16)
+Q = reference(1, 8, 2048, 64)
+TEXT = "it takes {} of the host's memory, of which {} are free"
+#: Attention takes whole matrices of scores.
+TAKEN = 5 * 4 * 8 * 2048**2 + 4 * 8 * 2048 * 64
+
+
+@pytest.mark.parametrize(
+    ("free", "func", "args", "output", "refusal"),
+    [
+        (512 * MiB, EXP, (X,), X, ""),  # half of the free memory
+        (512 * MiB - 1, EXP, (X,), X, TEXT.format("256.0 MiB", "512.0 MiB")),
+        (MiB, EXP, (HALF,), HALF, TEXT.format("640.0 MiB", "1.0 MiB")),  # computed in wider tensors
+        (2 * TAKEN, ATTEND, (Q, Q, Q, None, False), Q, ""),
+        (2 * TAKEN - 1, ATTEND, (Q, Q, Q, None, False), Q, TEXT.format("644.0 MiB", "1.3 GiB")),
+        (0, EXP, (reference(1024),), reference(1024), ""),  # small: it is not looked at
+        (None, EXP, (reference(MiB, MiB),), reference(MiB, MiB), ""),  # the system tells nothing
+    ],
+    ids=["half", "more", "wider", "scores", "more scores", "small", "unknown"],
+)
+def test_an_operator_may_take_half_of_the_free_memory(
+    monkeypatch, free, func, args, output, refusal
+):
     monkeypatch.setattr(host_memory, "free_memory", lambda: free)
-    try:
-        require_memory(func, args, {}, outputs)
-    except UnknownValue as error:
-        return str(error)
-    return ""
-
-
-def test_an_operator_may_take_half_of_the_free_memory(monkeypatch):
-    x = reference(MiB, 64)
-    assert not refused(512 * MiB, monkeypatch, EXP, (x,), [x])
-    assert refused(512 * MiB - 1, monkeypatch, EXP, (x,), [x]) == (
-        "it takes 256.0 MiB of the host's memory, of which 512.0 MiB are free"
-    )
-
-
-def test_the_cpu_computes_narrow_floats_in_wider_tensors(monkeypatch):
-    x = reference(MiB, 64, dtype=torch.bfloat16)
-    assert "takes 640.0 MiB" in refused(MiB, monkeypatch, EXP, (x,), [x])
-
-
-def test_attention_takes_whole_matrices_of_scores(monkeypatch):
-    q = reference(1, 8, 2048, 64)
-    taken = 5 * 4 * 8 * 2048**2 + 4 * 8 * 2048 * 64
-    assert refused(2 * taken - 1, monkeypatch, ATTEND, (q, q, q, None, False), [q])
-    assert not refused(2 * taken, monkeypatch, ATTEND, (q, q, q, None, False), [q])
-
-
-def test_a_small_operator_is_not_looked_at(monkeypatch):
-    x = reference(1024)
-    assert not refused(0, monkeypatch, EXP, (x,), [x])
-
-
-def test_a_system_that_tells_nothing_has_no_limit(monkeypatch):
-    x = reference(MiB, MiB)
-    assert not refused(None, monkeypatch, EXP, (x,), [x])
+    if not refusal:
+        require_memory(func, args, {}, [output])
+        return
+    with pytest.raises(UnknownValue) as error:
+        require_memory(func, args, {}, [output])
+    assert str(error.value) == refusal

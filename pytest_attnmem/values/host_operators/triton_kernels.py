@@ -77,7 +77,6 @@ def _first(error: BaseException) -> BaseException:
 
 
 def _reason(error: BaseException) -> str:
-    """Returns one line."""
     kind, line = type(error).__name__, first_line(error)
     plain = isinstance(error, (MemoryError, NotImplementedError)) or line == kind
     return line if plain else f"{kind} {line}"

@@ -11,27 +11,6 @@ def close(found, expected):
     torch.testing.assert_close(found, expected)
 
 
-def test_convolutions_of_cudnn(run, values):
-    x, weight, bias = values(2, 4, 9, 9), values(6, 2, 3, 3), values(6)
-    expected = F.conv2d(x, weight, None, stride=2, padding=1, groups=2)
-    given = (x, weight, [1, 1], [2, 2], [1, 1], 2, False, False, True)  # padding, then stride
-    close(run("cudnn_convolution", *given), expected)
-    out = torch.empty(0, dtype=torch.float64)
-    assert run("cudnn_convolution.out", *given, out=out) is out
-    close(out, expected)
-    turned = run(
-        "cudnn_convolution_transpose", expected, weight, [1, 1], [1, 1], [2, 2], [1, 1], 2, False,
-        False, True,
-    )  # fmt: skip
-    close(turned, F.conv_transpose2d(expected, weight, None, 2, 1, 1, 2))
-    rest = ([2, 2], [1, 1], [1, 1], 2)  # stride, then padding
-    biased = expected + bias[:, None, None]
-    close(run("cudnn_convolution_relu", x, weight, bias, *rest), biased.relu())
-    other = values(*expected.shape)
-    found = run("cudnn_convolution_add_relu", x, weight, other, 0.5, bias, *rest)
-    close(found, (biased + 0.5 * other).relu())
-
-
 @pytest.mark.parametrize("dims", [2, 3])
 def test_depthwise_convolution(run, values, dims):
     x, weight, bias = values(2, 4, *[6] * dims), values(8, 1, *[3] * dims), values(8)
