@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch import Tensor
 from torch.autograd.graph import saved_tensors_hooks
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from pytest_attnmem.backends.primed_backend import PrimedBackend, open_primed
 from pytest_attnmem.backends.registry import open_backend
@@ -17,6 +16,7 @@ from pytest_attnmem.kernels import KERNELS, Kernel
 from pytest_attnmem.measurement.protocol import BackendProtocol
 from pytest_attnmem.measurement.window_stack import window
 
+from .programs import poisoned
 from .references import Case
 
 Sizes = tuple[int, int, int, int, int, int]
@@ -123,33 +123,12 @@ def as_modelled(peak: Peak, cpu: BackendProtocol) -> Callable[..., None]:
     return check
 
 
-class Products(TorchDispatchMode):
-    """Counts matrix products."""
-
-    count = 0
-
-    def __torch_dispatch__(
-        self, func: object, types: object, args: Any = (), kwargs: Any = None
-    ) -> Any:
-        """Runs an operator."""
-        self.count += func is torch.ops.aten.baddbmm_.default
-        return func(*args, **(kwargs or {}))  # type: ignore[operator]
-
-
-@pytest.fixture
-def products() -> type[Products]:
-    """Counts the matrix products inside ``with products() as counted``."""
-    return Products
-
-
 @pytest.fixture
 def poison() -> Iterator[None]:
     """Fill what ``torch.empty`` returns with NaN."""
-    torch.use_deterministic_algorithms(True)
-    torch.utils.deterministic.fill_uninitialized_memory = True
-    assert torch.empty(1).isnan()
-    yield
-    torch.use_deterministic_algorithms(False)
+    with poisoned():
+        assert torch.empty(1).isnan()
+        yield
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from types import ModuleType
 
 import torch
@@ -74,12 +75,13 @@ def computed(attention, inputs, **options):
     return [out.detach(), *gradients], saved[4:]
 
 
-def poisoned(call):
-    """Returns the result of a call during which ``torch.empty`` returns NaN."""
+@contextmanager
+def poisoned():
+    """Has ``torch.empty`` return NaN."""
     torch.use_deterministic_algorithms(True)
     torch.utils.deterministic.fill_uninitialized_memory = True
     try:
-        return call()
+        yield
     finally:
         torch.use_deterministic_algorithms(False)
 

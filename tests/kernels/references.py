@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from pytest_attnmem.kernels import Kernel
 from pytest_attnmem.measurement.protocol import BackendProtocol
@@ -100,3 +101,18 @@ class Case:
         leaves = [x.detach().requires_grad_() for x in self.tensors]  # whose gradients are theirs
         self.kernel.attention(*leaves, **self.options).sum().backward()
         return None
+
+
+class Calls(TorchDispatchMode):
+    """Counts the calls of an operator, by default of that of products into a tensor."""
+
+    def __init__(self, operator: Any = torch.ops.aten.baddbmm_.default) -> None:
+        super().__init__()
+        self.operator, self.count = operator, 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: object, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        """Runs an operator."""
+        self.count += func is self.operator
+        return func(*args, **(kwargs or {}))

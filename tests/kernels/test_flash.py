@@ -13,7 +13,7 @@ from pytest_attnmem.kernels.reference import standard_attention
 from pytest_attnmem.kernels.standard import attention as standard
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
-from .references import BOTH, MODES, gradients, hold_equal
+from .references import BOTH, MODES, Calls, gradients, hold_equal
 
 #: (H, Hkv): grouped, multi-query, and multi-head.
 HEADS = [(6, 2), (4, 1), (3, 3)]
@@ -50,6 +50,7 @@ MASKS = {
 }
 
 
+@pytest.mark.usefixtures("poison")  # nothing uninitialized gets out
 @OVER_HEADS
 @OVER_BLOCKS
 @pytest.mark.parametrize("mask", MASKS.values(), ids=MASKS)
@@ -82,14 +83,6 @@ def test_gradcheck_of_groups(causal):
     tensors = grouped((4, 2), 3, 4, 2, 3, requires_grad=True)
     options = {"causal": causal, "block_q": 2, "block_k": 3}
     assert torch.autograd.gradcheck(lambda *qkv: attention(*qkv, **options), tensors)
-
-
-@pytest.mark.usefixtures("poison")
-@OVER_BLOCKS
-def test_nothing_uninitialized_gets_out_of_groups(blocks, causal):
-    tensors = grouped((6, 2), requires_grad=True)
-    for result in gradients(partial(attention, causal=causal, **blocks), tensors):
-        assert result.isfinite().all()
 
 
 @MODES
@@ -157,10 +150,10 @@ def test_half_inputs_are_rounded_once(dtype, causal, inputs):
         (100, 16, 50, 8, 2 + 2),
     ],
 )
-def test_causal_skips_what_is_above_the_diagonal(N, M, block_q, block_k, tiles, inputs, products):
+def test_causal_skips_what_is_above_the_diagonal(N, M, block_q, block_k, tiles, inputs):
     tensors = inputs((1, 1, N, M, 4, 4), requires_grad=True)
-    with products() as forward:
+    with Calls() as forward:
         out = attention(*tensors, causal=True, block_q=block_q, block_k=block_k)
-    with products() as backward:
+    with Calls() as backward:
         out.sum().backward()
     assert (forward.count, backward.count) == (2 * tiles, 5 * tiles)

@@ -6,12 +6,11 @@ import re
 
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from pytest_attnmem.kernels import KERNELS, linear, linear_causal
 from pytest_attnmem.kernels.linear_scan import _scan
 
-from .references import BOTH, linear_reference, over
+from .references import BOTH, Calls, linear_reference, over
 
 LINEAR = [kernel for kernel in KERNELS if not kernel.softmax]
 #: Of the kernels that take blocks, one that does not divide the lengths below.
@@ -152,18 +151,8 @@ def test_the_scan_is_a_cumulative_sum(count, reverse):
     assert torch.equal(x, expected)
 
 
-class Additions(TorchDispatchMode):
-    """Counts additions of one tensor to another."""
-
-    count = 0
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.count += func is torch.ops.aten.add_.Tensor
-        return func(*args, **(kwargs or {}))
-
-
 @pytest.mark.parametrize(("count", "depth"), [(1, 0), (2, 1), (3, 2), (64, 11), (1000, 18)])
 def test_the_scan_is_of_logarithmic_depth(count, depth):
-    with Additions() as additions:
+    with Calls(torch.ops.aten.add_.Tensor) as additions:
         _scan(torch.ones(count, 1), range(count))
     assert additions.count == depth

@@ -10,6 +10,8 @@ import torch
 from pytest_attnmem.kernels import sdpa
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
+from .references import BOTH, Case
+
 NODES = {
     sdpa.flash: "ScaledDotProductFlashAttentionForCpuBackward0",
     sdpa.math: "UnsafeViewBackward0",  # of the product with v: a composite of plain operators
@@ -82,32 +84,21 @@ def test_causal_and_mask_exclude_each_other(inputs):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-@pytest.mark.parametrize("training", [False, True], ids=["forward", "training"])
+@BOTH
 @pytest.mark.parametrize(
     ("threads", "N", "M"),
     # Tiles change at 192 and 768 queries, and at 512 keys.
     [(1, 31, 33), (2, 33, 511), (2, 191, 513), (3, 192, 20), (2, 767, 30), (2, 768, 530)],
 )
 def test_each_thread_has_a_tile(threads, N, M, training, dtype, inputs, peak, cpu):
-    q, k, v = inputs((1, 3, N, M, 8, 8), dtype, requires_grad=training)
-
-    def forward():
-        with torch.no_grad():
-            return sdpa.flash(q, k, v)
-
-    def both():
-        sdpa.flash(q, k, v).sum().backward()
-
     torch.set_num_threads(threads)
     try:
-        measured = peak(both if training else forward)
-        sizes = {"B": 1, "H": 3, "N": N, "M": M, "d": 8, "dtype": dtype}
-        shape = gather([Source("the test", sizes), Source("the backend", cpu.symbols)])
+        case = Case(sdpa.KERNELS[0], training, inputs((1, 3, N, M, 8, 8), dtype), cpu)
+        measured = peak(case)
     finally:
         torch.set_num_threads(1)
-    assert shape.threads == threads
-    model = sdpa.FLASH.training if training else sdpa.FLASH.forward
-    assert measured == model.peak(shape, cpu.kinds)
+    assert case.shape.threads == threads
+    assert measured == case.model.peak(case.shape, cpu.kinds)
 
 
 def test_efficients_program_is_what_its_meta_kernels_return():
