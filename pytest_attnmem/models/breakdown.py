@@ -68,7 +68,6 @@ def parts_of(at_peak: Iterable[tuple[int, Held]], notes: Notes, vocab: int) -> t
 
 
 def _place(number: int, held: Held, notes: Notes, vocab: int) -> tuple[str, str]:
-    """Returns the module and the term."""
     term = _term(number, held, notes, vocab)
     if term == "workspaces":
         return LIBRARIES, term

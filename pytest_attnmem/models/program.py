@@ -252,7 +252,6 @@ class Program:
             yield
 
     def _attention(self) -> AbstractContextManager[Any]:
-        """Returns the context of the chosen attention."""
         from torch.nn.attention import sdpa_kernel
 
         chosen = self.recipe.sdpa

@@ -8,18 +8,14 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import NamedTuple
 
-COMPARED = {
+OPPOSITE = {
     ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
     ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
     ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
     ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
     ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
 }
+COMPARED = {**OPPOSITE, **{new: old for old, new in OPPOSITE.items()}}
 COMPUTED = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,

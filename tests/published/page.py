@@ -123,14 +123,12 @@ def of_kind(kind: str, all_shown: list[Shown]) -> str:
     """Returns the section of a class."""
     text = f"## {kind}: {KINDS[kind]}\n\n"
     text += "| source | work | GPU, torch | null, torch | equal |\n|---|---|---|---|---|\n"
-    for source, table, pairs in all_shown:
+    for one in all_shown:
+        table = one.table
         if table.kind == kind:
-            row = Shown(source, table, pairs)
-            equal = count(row.numbers)
-            if row.lists:
-                equal += f"; lists {count(row.lists)}"
+            equal = count(one.numbers) + (f"; lists {count(one.lists)}" if one.lists else "")
             theirs, ours = f"{table.gpu}, {table.torch}", f"{table.device}, {table.rerun}"
-            text += f"| {link(source)} | {table.what} | {theirs} | {ours} | {equal} |\n"
+            text += f"| {link(one.source)} | {table.what} | {theirs} | {ours} | {equal} |\n"
     return text + "\n"
 
 
@@ -144,18 +142,14 @@ def differences(all_shown: list[Shown]) -> str:
             text += f"{table.reason}\n\n| | published | null |\n|---|---|---|\n"
             for pair in different[:6]:
                 place = ", ".join(f"{n} {v}" for n, v in zip(table.sizes, pair.sizes, strict=False))
-                numbers = f"{published(pair, table)} | {bytes_of(pair, table)}"
+                unit = "" if pair.name in LISTS else f" {table.unit}"
+                numbers = f"{pair.published}{unit} | {bytes_of(pair, table)}"
                 name = ": ".join(filter(None, [place, pair.name]))
                 text += f"| {name} | {numbers} |\n"
             if len(different) > 6:
                 text += f"| … {len(different) - 6} more | | |\n"
             text += "\n"
     return text
-
-
-def published(pair: Pair, table: Table) -> str:
-    """Returns a published number with its unit."""
-    return str(pair.published) if pair.name in LISTS else f"{pair.published} {table.unit}"
 
 
 def bytes_of(pair: Pair, table: Table) -> str:
