@@ -1,6 +1,7 @@
-"""cuDNN's grids: ATen/native/cudnn/{AffineGridGenerator,GridSampler}.cpp.
+"""cuDNN's grids and its loss of connectionist temporal classification.
 
-They are bilinear, with zeros outside the image and aligned corners.
+Sources: ATen/native/cudnn/{AffineGridGenerator,GridSampler,LossCTC}.cpp. Grids are bilinear, with
+zeros outside the image and aligned corners.
 """
 
 from __future__ import annotations
@@ -36,11 +37,24 @@ def affine_backward(call: SimpleNamespace) -> Any:
     return aten.affine_grid_generator_backward.default(call.grad, size, True)
 
 
+def loss(call: SimpleNamespace) -> tuple[torch.Tensor, torch.Tensor]:
+    """Returns the costs [B] of CTC, and the gradient of ``log_probs`` [T, B, C]."""
+    lengths = [list(map(int, one)) for one in (call.input_lengths, call.target_lengths)]
+    inputs = (call.log_probs, call.targets, *lengths)
+    costs, alphas = aten._ctc_loss.default(*inputs, call.blank, call.zero_infinity)
+    grad = aten._ctc_loss_backward.default(
+        torch.ones_like(costs), *inputs, costs, alphas, call.blank, call.zero_infinity
+    )
+    return costs, grad
+
+
 OPERATORS: Final = MappingProxyType(
     {
         "aten.cudnn_grid_sampler.default": sample,
         "aten.cudnn_grid_sampler_backward.default": sample_backward,
         "aten.cudnn_affine_grid_generator.default": affine,
         "aten.cudnn_affine_grid_generator_backward.default": affine_backward,
+        "aten._cudnn_ctc_loss.default": loss,
+        "aten._cudnn_ctc_loss.Tensor": loss,
     }
 )
