@@ -1,4 +1,4 @@
-"""What kernels keep for backward, refuse and default to, and their models at extreme sizes."""
+"""What kernels keep for backward, refuse and default to, and how they behave in autograd."""
 
 from __future__ import annotations
 
@@ -33,6 +33,11 @@ SMALL = {
     "strided": {},
     "linear-recurrent": {},
 }
+#: The kernels whose backward pass is their own.
+FUSED = (
+    *("block-sparse", "chunked", "flash", "sliding-window", "strided"),
+    *("linear-chunked", "linear-recurrent", "linear-scan"),
+)
 #: Very wide or narrow keys and values, many queries and one key, one query.
 EXTREMES = [(1, 1, 4, 4, 1, 64), (1, 1, 4, 4, 64, 1), (1, 1, 300, 1, 64, 1), (1, 1, 1, 1, 1, 500)]
 #: Kernel and option, of all options that are numbers of rows or keys.
@@ -94,3 +99,29 @@ def test_a_mask_gets_no_gradient(kernel, inputs):
         kernel.attention(*tensors, mask=mask)
     with torch.no_grad():
         kernel.attention(*tensors, mask=mask)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2, 0, 5, 4, 3), (0, 2, 5, 5, 4, 3)], ids=str)
+def test_no_queries(kernel, causal, sizes, inputs):
+    q, k, v = inputs(sizes, requires_grad=True)
+    out = kernel.attention(q, k, v, causal=causal)
+    assert out.shape == (*q.shape[:3], v.shape[3])
+    out.sum().backward()
+    assert all(x.grad.shape == x.shape and x.grad.eq(0).all() for x in (q, k, v))
+
+
+@pytest.mark.parametrize("wanted", ["q", "k", "v"])
+def test_gradient_of_one_input(kernel, causal, wanted, inputs):
+    tensors = dict(zip("qkv", inputs((1, 2, 5, 7, 4, 3)), strict=True))
+    tensors[wanted].requires_grad_()
+    kernel.attention(**tensors, causal=causal).sum().backward()
+    assert [name for name, tensor in tensors.items() if tensor.grad is not None] == [wanted]
+
+
+@of(FUSED)
+def test_twice_differentiated_is_an_error(kernel, causal, inputs):
+    tensors = inputs((1, 1, 3, 3, 2, 2), requires_grad=True)
+    out = kernel.attention(*tensors, causal=causal)
+    first = torch.autograd.grad(out.square().sum(), tensors, create_graph=True)
+    with pytest.raises(RuntimeError, match="twice"):
+        first[0].sum().backward()

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch.autograd import grad as grad_of
 
 from pytest_attnmem.errors import CannotCompute
 from pytest_attnmem.values.host_operators import cudnn_attention
@@ -32,10 +33,6 @@ def plain(query, key, value, scale, allowed=None, bias=None, factor=None):
 def causal(n, m, last=False):
     """Returns which keys a query sees: up to its own, from the first or from the last ones."""
     return torch.tensor([[j <= i + (m - n if last else 0) for j in range(m)] for i in range(n)])
-
-
-def gradients(out, tensors, grad):
-    return torch.autograd.grad(out, tensors, grad)
 
 
 def inputs(values, n, m, kv_heads=H):
@@ -72,7 +69,7 @@ def test_flash(run, values, n, m, kv_heads, is_causal):
         f"{name}_backward", grad, *detached(tensors), out, sums.detach(), None, None, n, m, 0.0,
         is_causal, state, unused, scale=0.3,
     )  # fmt: skip
-    close(found, gradients(expected, tensors, grad))
+    close(found, grad_of(expected, tensors, grad))
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
@@ -94,7 +91,7 @@ def test_efficient(run, values, biased, is_causal):
         [True, True, True, biased], is_causal,
     )  # fmt: skip
     leaves = [*tensors, bias] if biased else tensors
-    close([*found, of_bias] if biased else found, gradients(expected, leaves, grad))
+    close([*found, of_bias] if biased else found, grad_of(expected, leaves, grad))
     assert (of_bias is None) is not biased
 
 
@@ -124,7 +121,7 @@ def test_cudnn(run, values, mask):
         f"{name}_backward", grad, *detached(tensors), out, lse, seed, offset, given, *ends, n, m,
         0.0, mask == "causal",
     )  # fmt: skip
-    close(found, gradients(expected, tensors, grad))
+    close(found, grad_of(expected, tensors, grad))
 
 
 @pytest.mark.parametrize("kind", ["flash", "efficient", "cudnn"])
@@ -152,7 +149,7 @@ def test_a_backward_drops_what_its_forward_dropped(run, values, kind):
         "cudnn": lambda: (out, sums[..., None], found[6], found[7], None, *ends, 0.4, False),
     }[kind]()
     grads = run(f"{name}_backward", grad, *detached(tensors), *backward)[:3]
-    close(grads, gradients(expected, tensors, grad))
+    close(grads, grad_of(expected, tensors, grad))
 
 
 ENDS_Q, ENDS_K = (0, 3, 8), (0, 5, 10)
@@ -195,7 +192,7 @@ def test_packed_sequences_of_flash(run, values, is_causal):
         "_flash_attention_backward", grad, *detached(tensors), out, torch.cat(sums, 1).detach(),
         *arguments, state, unused,
     )  # fmt: skip
-    close(found, gradients(expected, tensors, grad))
+    close(found, grad_of(expected, tensors, grad))
 
 
 @pytest.mark.parametrize("is_causal", [False, True])
@@ -215,7 +212,7 @@ def test_packed_sequences_of_cudnn(run, values, is_causal):
         "_cudnn_attention_backward", grad, *detached(tensors), out,
         lses.T[..., None] if by_row else lses, seed, offset, None, *ends, 5, 5, 0.0, is_causal,
     )  # fmt: skip
-    close(found, gradients(expected, tensors, grad))
+    close(found, grad_of(expected, tensors, grad))
 
 
 def test_a_cache_of_keys_of_cudnn_is_causal_at_its_end(values):
@@ -266,34 +263,26 @@ def test_packed_sequences_of_efficient(run, values, mask_type, last):
         "_efficient_attention_backward", grad[None], *given, None, out, *ends, 5, 5, precise, 0.0,
         seed, offset, mask_type, False,
     )  # fmt: skip
-    close([one[0] for one in found], gradients(expected, tensors, grad))
+    close([one[0] for one in found], grad_of(expected, tensors, grad))
     assert of_bias is None
 
 
-def test_a_window_of_flash(run, values):
-    tensors = inputs(values, 6, 8)
-    allowed = torch.tensor([[-3 <= j - i - 2 <= 1 for j in range(8)] for i in range(6)])
-    expected, _ = plain(*tensors, D**-0.5, allowed)
-    out = run(
-        "_flash_attention_forward", *rows_first(tensors), None, None, 6, 8, 0.0, False, False,
-        window_size_left=3, window_size_right=1,
-    )[0]  # fmt: skip
-    close([out], [expected.detach().transpose(1, 2)])
-
-
-def test_slopes_of_flash(run, values):
+def test_a_window_and_slopes_of_flash(run, values):
     tensors = inputs(values, 4, 6)
+    distance = torch.tensor([[j - i - 2 for j in range(6)] for i in range(4)])
     slopes = torch.tensor([0.5, 0.25, 0.125, 0.0625])
-    bias = torch.stack([
-        -slope * torch.tensor([[abs(i + 2 - j) for j in range(6)] for i in range(4)])
-        for slope in slopes
-    ])[None]  # fmt: skip
-    expected, _ = plain(*tensors, D**-0.5, bias=bias.double())
-    out = run(
-        "_flash_attention_forward", *rows_first(tensors), None, None, 4, 6, 0.0, False, False,
-        alibi_slopes=slopes,
-    )[0]  # fmt: skip
-    close([out], [expected.detach().transpose(1, 2)])
+    bias = (-slopes[:, None, None] * distance.abs()).double()[None]
+    for options, hidden in (
+        (
+            {"window_size_left": 3, "window_size_right": 1},
+            {"allowed": (distance >= -3) & (distance <= 1)},
+        ),
+        ({"alibi_slopes": slopes}, {"bias": bias}),
+    ):
+        expected, _ = plain(*tensors, D**-0.5, **hidden)
+        given = (*rows_first(tensors), None, None, 4, 6, 0.0, False, False)
+        out = run("_flash_attention_forward", *given, **options)[0]
+        close([out], [expected.detach().transpose(1, 2)])
 
 
 def test_a_query_without_keys_gives_zero_and_no_gradient(run, values):

@@ -136,16 +136,20 @@ def test_a_word_to_the_allocator_computes_nothing(run, values):
     assert run("record_stream", values(2), None) is None
 
 
+NUMBERS = [[-1, 0, 2, 2], [2, 3, 3, 5]]
+
+
 @pytest.mark.parametrize(
-    ("bins", "low", "high", "counts"),
-    [(4, 0, 3, [1, 0, 3, 2]), (2, 0, 3, [1, 5]), (3, 0, 0, [2, 3, 3]), (2, 5, 5, [2, 6])],
-    ids=["each", "halves", "of the values", "of equal ends"],
+    ("numbers", "bins", "low", "high", "counts"),
+    [
+        (NUMBERS, 4, 0, 3, [1, 0, 3, 2]),
+        (NUMBERS, 2, 0, 3, [1, 5]),
+        (NUMBERS, 3, 0, 0, [2, 3, 3]),
+        (NUMBERS, 2, 5, 5, [2, 6]),
+        ([7, 7], 4, 0, 0, [0, 0, 2, 0]),
+    ],
+    ids=["each", "halves", "of the values", "of equal ends", "around one value"],
 )
-def test_a_histogram_of_integers(run, bins, low, high, counts):
-    numbers = torch.tensor([[-1, 0, 2, 2], [2, 3, 3, 5]], dtype=torch.int32)
-    found = run("histc", numbers, bins, low, high)
+def test_a_histogram_of_integers(run, numbers, bins, low, high, counts):
+    found = run("histc", torch.tensor(numbers, dtype=torch.int32), bins, low, high)
     assert (found.tolist(), found.dtype) == (counts, torch.int32)
-
-
-def test_a_histogram_of_one_integer_is_around_it(run):
-    assert run("histc", torch.tensor([7, 7]), 4, 0, 0).tolist() == [0, 0, 2, 0]
