@@ -33,8 +33,6 @@ from pytest_attnmem.verification import document
 
 
 class Target(NamedTuple):
-    """A reader."""
-
     name: str
     read: Callable[[Any], object]
     valid: Any = None

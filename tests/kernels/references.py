@@ -113,6 +113,5 @@ class Calls(TorchDispatchMode):
     def __torch_dispatch__(
         self, func: Any, types: object, args: Any = (), kwargs: Any = None
     ) -> Any:
-        """Runs an operator."""
         self.count += func is self.operator
         return func(*args, **(kwargs or {}))

@@ -52,7 +52,6 @@ def reference(
 
 
 def error(got: Tensor, expected: Any) -> float:
-    """The largest absolute difference."""
     return float((got.detach().double() - torch.as_tensor(expected)).abs().max())
 
 

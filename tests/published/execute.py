@@ -21,7 +21,6 @@ sys.path.insert(0, str(Path(__file__).parent / "programs"))
 
 
 def answer(task: dict[str, Any]) -> dict[str, Any]:
-    """Returns the answer of a task."""
     import torch
 
     module, _, name = task["program"].partition(":")

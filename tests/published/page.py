@@ -58,12 +58,10 @@ class Shown(NamedTuple):
 
     @property
     def numbers(self) -> list[Pair]:
-        """The pairs that are numbers."""
         return [pair for pair in self.pairs if pair.name not in LISTS]
 
     @property
     def lists(self) -> list[Pair]:
-        """The pairs that stand for lists."""
         return [pair for pair in self.pairs if pair.name in LISTS]
 
 
@@ -91,7 +89,6 @@ def items(pairs: list[Pair], name: str) -> str:
 
 
 def link(source: Source) -> str:
-    """Returns a link to a source."""
     repository, _, thread = source.source.partition("#")
     url = f"https://github.com/{repository}"
     if thread:
@@ -172,13 +169,11 @@ def not_comparable() -> str:
 
 
 def notes() -> str:
-    """Returns what was assumed of each source."""
     text = "## What was assumed\n\n"
     return text + "".join(f"- {link(one)}: {one.note}\n" for one in sources().values()) + "\n"
 
 
 def page() -> str:
-    """Returns the page."""
     found: list[Any] = [*shown()]
     parts = [HEAD, totals(found), *(of_kind(kind, found) for kind in KINDS)]
     return "".join([*parts, differences(found), not_comparable(), notes(), ADD])

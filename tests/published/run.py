@@ -83,7 +83,6 @@ def packages_of(table: Table, python: Path) -> str:
 
 
 def run(command: list[str], **options: Any) -> None:
-    """Runs a command, which must end well."""
     subprocess.run(command, check=True, **options)
 
 

@@ -15,7 +15,6 @@ Numbers = dict[str, int]
 
 
 def softmax(scores: Tensor) -> Tensor:
-    """Returns a softmax made of five operators."""
     scores = scores - scores.max(dim=-1, keepdim=True)[0]
     powers = torch.exp(scores)
     return powers / powers.sum(dim=-1, keepdim=True)
@@ -30,12 +29,10 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Te
 
 
 def qkv(n: int, d: int, *, grad: bool = True, batch: int = 8) -> list[Tensor]:
-    """Returns three inputs."""
     return [torch.randn(batch, n, d, device="cuda", requires_grad=grad) for _ in range(3)]
 
 
 def forget(tensors: list[Tensor]) -> None:
-    """Drops the gradients."""
     for tensor in tensors:
         tensor.grad = None
 

@@ -16,7 +16,6 @@ Layers = Sequence[nn.Module]
 
 
 def run(x: Tensor, layers: Layers) -> Tensor:
-    """Runs layers, one after the other."""
     for layer in layers:
         x = layer(x)
     return x

@@ -31,7 +31,6 @@ class Linear(nn.Module):
         self.weight = nn.Parameter(torch.empty(d_out, d_in))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Returns ``x`` times the weight."""
         return torch.einsum("...i,oi->...o", x, self.weight)
 
 
@@ -43,7 +42,6 @@ class Embedding(nn.Module):
         self.weight = nn.Parameter(torch.empty(vocabulary, d_model))
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Returns the rows of tokens."""
         return self.weight[tokens, :]
 
 
@@ -55,7 +53,6 @@ class Norm(nn.Module):
         self.weight = nn.Parameter(torch.ones(d_model))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Returns the input over its root mean square."""
         dtype = x.dtype
         x = x.to(torch.float32)
         rms = torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5)
@@ -142,13 +139,11 @@ class Mlp(nn.Module):
         self.w3 = Linear(d_model, d_ff)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Returns the output."""
         found: Tensor = self.w2(silu(self.w1(x)) * self.w3(x))
         return found
 
 
 def silu(x: Tensor) -> Tensor:
-    """Returns ``x`` times its sigmoid."""
     return x * torch.sigmoid(x)
 
 
@@ -162,7 +157,6 @@ class Block(nn.Module):
         self.ln1, self.ln2 = Norm(d_model), Norm(d_model)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Returns the residual stream."""
         attended = self.attn(self.ln1(x))
         middle = x + attended
         mapped = self.ffn(self.ln2(middle))

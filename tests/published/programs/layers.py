@@ -39,7 +39,6 @@ def output_layers(H: int, V: int, dtype: torch.dtype) -> list[nn.Linear]:
 
 
 def randn(*shape: int, grad: bool = False, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Returns a tensor on the device."""
     return torch.randn(*shape, device="cuda", dtype=dtype, requires_grad=grad)
 
 
@@ -111,7 +110,6 @@ class Tiled(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, mlp: nn.Module, x: Tensor, shards: int, *weights: Tensor) -> Tensor:
-        """Computes the shards without a graph."""
         ctx.mlp, ctx.shards = mlp, shards
         ctx.save_for_backward(x)
         with torch.no_grad():
@@ -287,7 +285,6 @@ def distributions(B: int, T: int, V: int, log: tuple[bool, bool]) -> tuple[Tenso
 
 
 def kl_div(provider: str, B: int, T: int, V: int) -> Benchmark:
-    """The divergence of Kullback and Leibler."""
     x, target = distributions(B, T, V, (True, False))
     if provider in PLAIN:
         return lambda: F.kl_div(x, target, reduction="batchmean"), keep_graph
@@ -347,7 +344,6 @@ def fused_linear_jsd(provider: str, BT: int, H: int, V: int, dtype: torch.dtype)
 
 
 def tvd(provider: str, B: int, T: int, V: int) -> Benchmark:
-    """The total variation distance."""
     x, target = distributions(B, T, V, (False, False))
     if provider in PLAIN:
 

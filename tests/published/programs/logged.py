@@ -62,7 +62,6 @@ class Tokenizer:
         self.size = int(os.environ.get("VOCAB_SIZE", "1024"))
 
     def vocab_size(self) -> int:
-        """Returns the size that the program expects."""
         return self.size
 
     def is_control(self, _: int) -> bool:
@@ -72,7 +71,6 @@ class Tokenizer:
     is_unknown = is_unused = is_byte = is_control
 
     def id_to_piece(self, _: int) -> str:
-        """Returns a word."""
         return "a"
 
 

@@ -196,7 +196,6 @@ class Told:
         self.tiles = tiles
 
     def __getitem__(self, grid: Any) -> Callable[..., None]:
-        """Returns the launcher of a grid."""
 
         def launch(counts: Tensor, starts: Tensor, offsets: Tensor, **constants: Any) -> None:
             self.kernel[grid](counts, starts, offsets, **constants)

@@ -59,7 +59,6 @@ class Ones(torch.utils.data.Dataset[dict[str, Tensor]]):
         return 10000
 
     def __getitem__(self, index: int) -> dict[str, Tensor]:
-        """Returns the sample."""
         return self.sample
 
 

@@ -27,11 +27,9 @@ class Tokenizer:
     """A tokenizer that gives ones."""
 
     def get_vocab_size(self) -> int:
-        """Returns the size of the vocabulary."""
         return VOCABULARY
 
     def get_bos_token_id(self) -> int:
-        """Returns the token before a text."""
         return 1
 
     def encode(self, texts: list[str], **_: Any) -> list[list[int]]:
@@ -46,7 +44,6 @@ def texts(**_: Any) -> Iterator[list[str]]:
 
 
 def token_bytes(device: Any) -> Tensor:
-    """Returns how many bytes each token stands for."""
     return torch.ones(VOCABULARY, dtype=torch.int32).to(device)
 
 

@@ -46,7 +46,6 @@ class Loader:
 
 
 def loader_of_config(job_config: Any, **_: Any) -> Loader:
-    """Returns the loader of a configuration."""
     training = job_config.training
     batch = getattr(training, "local_batch_size", 0) or training.batch_size  # its older name
     return Loader(batch, training.seq_len, named=True)

@@ -67,7 +67,6 @@ def facts(path: Path) -> dict[str, int | str]:
 
 
 def digest(count: int, value: Any) -> str:
-    """Returns a length and a digest."""
     return f"{count} {hashlib.sha256(repr(value).encode()).hexdigest()[:12]}"
 
 
@@ -100,7 +99,6 @@ def linear(grad: bool) -> dict[str, int | str]:
 
 
 def tokens(batch: int, context: int) -> Tensor:
-    """Returns random tokens, made on the device."""
     return torch.randint(0, 10000, (batch, context), device="cuda")
 
 

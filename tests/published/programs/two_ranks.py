@@ -35,7 +35,6 @@ class Overlapping:
             parameter.register_post_accumulate_grad_hook(self.reduce)
 
     def reduce(self, parameter: nn.Parameter) -> None:
-        """Starts a sum."""
         assert parameter.grad is not None
         work = dist.all_reduce(parameter.grad.data, async_op=True)
         self.pending.append((parameter, work))
@@ -58,7 +57,6 @@ class Sharded:
         self.bucket = bucket
 
     def zero_grad(self) -> None:
-        """Drops all gradients."""
         for parameter in self.parameters:
             parameter.grad = None
 
