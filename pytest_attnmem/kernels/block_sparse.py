@@ -112,8 +112,27 @@ def attention(
     """
     check_inputs(q, k, v)
     at_least_one(block=block)
-    layout = _Layout.of(q, k, block_mask, block, causal, scale)
+    (N, d), M = q.shape[2:], k.shape[2]
+    mask = _active(block_mask, [-(-N // block), -(-M // block)], causal)
+    layout = _Layout(mask, block, causal, d**-0.5 if scale is None else scale, N, M)
     return recorded("block-sparse", _forward, _backward, layout, q, k, v)
+
+
+def _active(given: BlockMask | Tensor | None, full: list[int], causal: bool) -> BlockMask:
+    """Returns the active blocks of ``full``, the blocks of queries and of keys."""
+    if given is None:
+        given = local(*full, max(full))  # all
+    if isinstance(given, Tensor) and given.dtype != torch.bool:
+        raise ValueError(f"block_mask must be of torch.bool, got {given.dtype}")
+    shape = given.shape if isinstance(given, Tensor) else (len(given.rows), given.columns)
+    if [*shape] != full:
+        raise ValueError(
+            f"block_mask must have shape [ceil(N/block), ceil(M/block)] = {full}, got {[*shape]}"
+        )
+    if isinstance(given, Tensor):
+        rows = (tuple(j for j, on in enumerate(row) if on) for row in given.tolist())
+        given = BlockMask(tuple(rows), full[1])
+    return given.causal() if causal else given
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,36 +145,6 @@ class _Layout:
     scale: float
     N: int
     M: int
-
-    @classmethod
-    def of(
-        cls,
-        q: Tensor,
-        k: Tensor,
-        mask: BlockMask | Tensor | None,
-        block: int,
-        causal: bool,
-        scale: float | None,
-    ) -> _Layout:
-        """Returns the layout of a call, and checks that the mask fits."""
-        (N, d), M = q.shape[2:], k.shape[2]
-        full = [-(-N // block), -(-M // block)]
-        if isinstance(mask, Tensor) and mask.dtype != torch.bool:
-            raise ValueError(f"block_mask must be of torch.bool, got {mask.dtype}")
-        if mask is not None:
-            shape = [len(mask.rows), mask.columns] if isinstance(mask, BlockMask) else mask.shape
-            if list(shape) != full:
-                raise ValueError(
-                    "block_mask must have shape [ceil(N/block), ceil(M/block)] ="
-                    f" {full}, got {list(shape)}"
-                )
-        if mask is None:
-            mask = local(full[0], full[1], max(full))  # all
-        elif isinstance(mask, Tensor):
-            rows = (tuple(j for j, on in enumerate(row) if on) for row in mask.tolist())
-            mask = BlockMask(tuple(rows), full[1])
-        mask = mask.causal() if causal else mask
-        return cls(mask, block, causal, d**-0.5 if scale is None else scale, N, M)
 
     @property
     def size(self) -> tuple[int, int]:
