@@ -113,21 +113,21 @@ def attention(
     check_inputs(q, k, v)
     at_least_one(block=block)
     (N, d), M = q.shape[2:], k.shape[2]
-    mask = _active(block_mask, [-(-N // block), -(-M // block)], causal)
+    mask = _active(block_mask, (-(-N // block), -(-M // block)), causal)
     layout = _Layout(mask, block, causal, d**-0.5 if scale is None else scale, N, M)
     return recorded("block-sparse", _forward, _backward, layout, q, k, v)
 
 
-def _active(given: BlockMask | Tensor | None, full: list[int], causal: bool) -> BlockMask:
+def _active(given: BlockMask | Tensor | None, full: tuple[int, int], causal: bool) -> BlockMask:
     """Returns the active blocks of ``full``, the blocks of queries and of keys."""
     if given is None:
         given = local(*full, max(full))  # all
     if isinstance(given, Tensor) and given.dtype != torch.bool:
         raise ValueError(f"block_mask must be of torch.bool, got {given.dtype}")
     shape = given.shape if isinstance(given, Tensor) else (len(given.rows), given.columns)
-    if [*shape] != full:
+    if (*shape,) != full:
         raise ValueError(
-            f"block_mask must have shape [ceil(N/block), ceil(M/block)] = {full}, got {[*shape]}"
+            f"block_mask must have shape [ceil(N/block), ceil(M/block)] = {[*full]}, got {[*shape]}"
         )
     if isinstance(given, Tensor):
         rows = (tuple(j for j, on in enumerate(row) if on) for row in given.tolist())

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import torch
 from torch import Tensor
 
-from .recorded import add_mask, blocks, load
+from .recorded import blocks, load
 
 #: Takes room of bools and the rows and columns of a tile; returns it with True where a key is
 #: hidden, or None if none is.
@@ -111,7 +111,12 @@ class Tile:
         if hidden is not None:
             scores.masked_fill_(hidden[:n, :m], -torch.inf)
         if self._masks is not None:
-            add_mask(scores, self._masks[g][:, :, rows, cols], self._nothing)
+            mask = self._masks[g][:, :, rows, cols]  # [B, Hkv, n, m]
+            seen = scores.unflatten(0, mask.shape[:2])  # a view
+            if self._nothing is None:
+                seen.add_(mask)
+            else:
+                torch.where(mask, seen, self._nothing, out=seen)
         return scores
 
 

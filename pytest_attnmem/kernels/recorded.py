@@ -63,12 +63,3 @@ def load(x: Tensor, rows: slice, dtype: torch.dtype, copy: bool = False) -> Tens
     # A gradient may be one number, expanded, and no GEMM accepts it.
     layout = torch.contiguous_format if copy else torch.preserve_format
     return block.to(dtype, copy=copy, memory_format=layout)
-
-
-def add_mask(scores: Tensor, mask: Tensor, nothing: Tensor | None) -> None:
-    """Adds a mask [B, H, n, m] to scores [B·H, n, m]; ``nothing``, -inf, is for one of bools."""
-    seen = scores.unflatten(0, mask.shape[:2])  # [B, H, n, m], a view
-    if nothing is None:
-        seen.add_(mask)
-    else:
-        torch.where(mask, seen, nothing, out=seen)
