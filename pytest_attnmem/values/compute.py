@@ -5,17 +5,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import torch
 
 from ..errors import CannotCompute, first_line
 from .dispatcher import dispatching
-from .host_table import arguments, equivalent
+from .host_table import equivalent
 from .notes import leaves, mapped
-
-if TYPE_CHECKING:
-    from .op_traits import Operator
+from .op_traits import Operator, given, written
 
 #: The dtypes that some kernels of the CPU lack, and the one that holds each of their values.
 WIDER = MappingProxyType(
@@ -135,7 +133,7 @@ def _widened(func: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     if wide_kwargs.get("dtype") in WIDER:
         wide_kwargs["dtype"] = WIDER[wide_kwargs["dtype"]]
     found = func(*wide_args, **wide_kwargs)
-    for target in _targets(func, args, kwargs):
+    for target in leaves(given(written(func), args, kwargs)):
         if id(target) in wide:
             target.copy_(wide[id(target)])
 
@@ -148,17 +146,6 @@ def _widened(func: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
         return origin.get(id(leaf), leaf if dtype is None else leaf.to(dtype))
 
     return mapped(rounded, found)
-
-
-def _targets(func: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
-    """Returns the tensors that an operator writes."""
-    named = arguments(func, args, kwargs)
-    written = [
-        getattr(named, argument.name)
-        for argument in func._schema.arguments
-        if argument.alias_info is not None and argument.alias_info.is_write
-    ]
-    return [leaf for leaf in leaves(written) if isinstance(leaf, torch.Tensor)]
 
 
 def _dtypes(

@@ -10,10 +10,13 @@ import torch
 from torch._subclasses import fake_tensor
 from torch.fx import Graph, GraphModule, Interpreter, Node
 
+from .call import is_plain
+from .compute import compute
 from .flex_attention import flex, flex_work
 from .host_tensor import HostTensor
 from .notes import Layout, Ref, leaves, mapped
-from .op_traits import HigherOrder, Operator
+from .op_traits import HigherOrder, Operator, given, written
+from .work import work
 
 #: The mode of tensors without data, and the one that copies tensors to them.
 FakeMode: TypeAlias = fake_tensor.FakeTensorMode
@@ -38,8 +41,6 @@ class HostRun(Interpreter):
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
         """Returns the result of a node."""
-        from .compute import compute  # it imports the operators of the host, and they this module
-
         if isinstance(target, Operator):
             return compute(target, args, kwargs)
         if isinstance(target, HigherOrder):
@@ -53,8 +54,6 @@ def node_work(target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], out
         return flex_work(args[0], args[2], backward=target.name() == "flex_attention_backward")
     if not isinstance(target, Operator):
         return 0
-    from .work import work  # it imports the operators of the host, and they this module
-
     return work(target, args, kwargs, outputs)
 
 
@@ -132,14 +131,13 @@ def _is_known(node: Node) -> bool:
         from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
         name = func._schema.name
-        written = [*_written([node])]
         return (
             name.startswith(_KNOWN)
             and not name.startswith(_OF_INDUCTOR)
             and name not in _MOVES
             and not _REFUSED.intersection(func.tags)
             and not free_unbacked_symbols(node.meta.get("val"))  # its size depends on data
-            and all(map(_is_tensor, written))
+            and all(map(_is_tensor, _written([node])))
         )
     if isinstance(func, HigherOrder):
         return func.name() in ("flex_attention", "flex_attention_backward")
@@ -150,8 +148,7 @@ def _is_followed(node: Any) -> bool:
     """Returns True for an input or output whose values a tape follows, and for a number."""
     value = node.meta.get("val") if isinstance(node, Node) else node
     if isinstance(value, torch.Tensor):
-        plain = value.layout is torch.strided and not value.is_nested
-        return plain and value.device.type == "cuda"
+        return is_plain(value) and value.device.type == "cuda"
     return value is None or isinstance(value, (int, float, bool, torch.SymInt))
 
 
@@ -167,14 +164,8 @@ def _written(nodes: list[Node]) -> Iterator[Node]:
     """Yields the arguments that operators write."""
     for node in nodes:
         if isinstance(node.target, Operator):
-            for position, expected in enumerate(node.target._schema.arguments):
-                if expected.alias_info is not None and expected.alias_info.is_write:
-                    given = (
-                        node.args[position]
-                        if position < len(node.args)
-                        else node.kwargs.get(expected.name)
-                    )
-                    yield from (leaf for leaf in leaves(given) if isinstance(leaf, Node))
+            arguments = given(written(node.target), node.args, node.kwargs)
+            yield from (leaf for leaf in leaves(arguments) if isinstance(leaf, Node))
 
 
 def _held(value: object) -> Any:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ..errors import UnknownValue
 from ..units import format_size
 from .compute import WIDER
 from .free_memory import SMALL, free_memory
+from .notes import Ref
+from .op_traits import Operator
 from .work import scores
-
-if TYPE_CHECKING:
-    from .notes import Ref
-    from .op_traits import Operator
 
 #: The matrices of scores, in float32, that attention holds at once.
 _MATRICES: Final = 5

@@ -11,14 +11,12 @@ from functools import cache, partial
 from importlib import import_module
 from pkgutil import iter_modules
 from types import MappingProxyType, ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 
 from . import host_operators
-
-if TYPE_CHECKING:
-    from .op_traits import Operator
+from .op_traits import Operator
 
 Equivalent: TypeAlias = Callable[[SimpleNamespace], Any]
 Computed: TypeAlias = Callable[[tuple[Any, ...], Mapping[str, Any]], Any]

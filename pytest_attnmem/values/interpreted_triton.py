@@ -16,15 +16,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from types import MappingProxyType, ModuleType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import torch
 
 from .narrow_floats import COMPUTING, NarrowFloats
-from .work import TRITON_ELEMENT, TRITON_OPERATION
-
-if TYPE_CHECKING:
-    from .work import WorkLeft
+from .work import TRITON_ELEMENT, TRITON_OPERATION, WorkLeft
 
 #: The names that libdevice and PyTorch have in common.
 _SAME: Final = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
@@ -57,17 +58,26 @@ class OpTraits(NamedTuple):
     """True if it draws random numbers."""
 
 
+def written(func: Any, *more: str) -> tuple[tuple[int, str], ...]:
+    """Returns the position and the name of each argument that an operator writes, and of more."""
+    return tuple(
+        (position, argument.name)
+        for position, argument in enumerate(func._schema.arguments)
+        if (argument.alias_info is not None and argument.alias_info.is_write)
+        or argument.name in more
+    )
+
+
+def given(places: Sequence[tuple[int, str]], args: Any, kwargs: Any) -> list[Any]:
+    """Returns the arguments at some places of a call; None for one that is not given."""
+    return [args[at] if at < len(args) else kwargs.get(name) for at, name in places]
+
+
 def op_traits(func: Any) -> OpTraits:
     """Returns the traits of an operator."""
     schema = func._schema
     name = schema.name.partition("::")[2]
-    silent = _RUNNING if name in _SILENT else ()
-    changed = tuple(
-        (position, argument.name)
-        for position, argument in enumerate(schema.arguments)
-        if (argument.alias_info is not None and argument.alias_info.is_write)
-        or argument.name in silent
-    )
+    changed = written(func, *_RUNNING) if name in _SILENT else written(func)
     outs = tuple(place for place in changed if schema.arguments[place[0]].is_out)
     return OpTraits(
         changed,

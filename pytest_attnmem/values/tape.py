@@ -16,7 +16,7 @@ from .call import Call, is_plain, layout_of
 from .host_tensor import HostTensor, HostTensors
 from .known_values import NOT_PLAIN, KnownValues, Storages, make_unknown
 from .notes import Buffer, Layouts, Note, Ref, Slot, leaves
-from .op_traits import OpTraits, op_traits
+from .op_traits import OpTraits, given, op_traits
 from .repeated_note import RepeatedNote, RepeatedRun
 
 #: Seeds that are remembered: more than the layers of a model.
@@ -115,7 +115,7 @@ class Tape(KnownValues):
             self._keep_host(traits, args, kwargs)
 
     def _keep_host(self, traits: OpTraits, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        for leaf in leaves(_given(traits.changed, args, kwargs)):
+        for leaf in leaves(given(traits.changed, args, kwargs)):
             if is_plain(leaf) and self._find(leaf) is None:
                 self._host.about_to_write(leaf)
 
@@ -264,7 +264,7 @@ class Tape(KnownValues):
     def _start_afresh(self, traits: OpTraits, args: Any, kwargs: Any) -> None:
         """Gives a new buffer to each storage that the operator fills from end to end."""
         used = Counter(self._slots((args, kwargs)))
-        for target in leaves(_given(traits.filled, args, kwargs)):
+        for target in leaves(given(traits.filled, args, kwargs)):
             layout = layout_of(target)
             slot = self._find(target) if layout is not None else None
             if slot is None or layout is None or used[slot] > 1:
@@ -274,15 +274,10 @@ class Tape(KnownValues):
 
     def _changed(self, traits: OpTraits, args: Any, kwargs: Any) -> list[Slot]:
         """Returns the slots that the operator changes, each once."""
-        return [*dict.fromkeys(self._slots(_given(traits.changed, args, kwargs)))]
+        return [*dict.fromkeys(self._slots(given(traits.changed, args, kwargs)))]
 
     def _slots(self, tree: Any) -> Iterator[Slot]:
         for leaf in leaves(tree):
             slot = self._find(leaf) if is_plain(leaf) else None
             if slot is not None:
                 yield slot
-
-
-def _given(places: Sequence[tuple[int, str]], args: Any, kwargs: Any) -> list[Any]:
-    """Returns the arguments at some places of a call; None for one that is not given."""
-    return [args[at] if at < len(args) else kwargs.get(name) for at, name in places]

@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from math import prod
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import UnknownValue
 from .host_table import arguments
 from .notes import leaves, mapped
-
-if TYPE_CHECKING:
-    from .op_traits import Operator
+from .op_traits import Operator
 
 #: The products of a backward of attention, where the forward has two.
 BACKWARD_PRODUCTS = 5

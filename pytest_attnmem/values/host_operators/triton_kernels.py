@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType, SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import torch
 
 from ...errors import UnknownValue, first_line
-
-if TYPE_CHECKING:
-    from ..work import WorkLeft
+from ..work import WorkLeft
 
 if not hasattr(torch.ops.attnmem, "triton_kernel"):  # torch keeps it if this module is reloaded
     # ``launch`` is a Launch; schemas have no type for it, and no dispatcher sees it.
