@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
-from torch.autograd.graph import saved_tensors_hooks
 
 from pytest_attnmem.backends.primed_backend import PrimedBackend, open_primed
 from pytest_attnmem.backends.registry import open_backend
@@ -22,7 +21,6 @@ from .references import Case
 Sizes = tuple[int, int, int, int, int, int]
 Inputs = Callable[..., tuple[Tensor, Tensor, Tensor]]
 Peak = Callable[..., int]
-Saved = Callable[[Callable[[], object]], tuple[object, list[Tensor]]]
 
 ON_CPU = [kernel for kernel in KERNELS if "cpu" in kernel.devices]
 
@@ -129,20 +127,3 @@ def poison() -> Iterator[None]:
     with poisoned():
         assert torch.empty(1).isnan()
         yield
-
-
-@pytest.fixture
-def saved() -> Saved:
-    """Runs a function; returns its result and the tensors that autograd saves meanwhile."""
-
-    def run(function: Callable[[], object]) -> tuple[object, list[Tensor]]:
-        tensors: list[Tensor] = []
-
-        def pack(tensor: Tensor) -> Tensor:
-            tensors.append(tensor)
-            return tensor
-
-        with saved_tensors_hooks(pack, lambda tensor: tensor):
-            return function(), tensors
-
-    return run

@@ -57,22 +57,27 @@ def hold(found, expected, tolerance):
         assert (got.double() - wanted).abs().max() <= tolerance * size
 
 
+def saved(function):
+    """The result of a function, and the tensors that autograd saves meanwhile."""
+    kept = []
+
+    def pack(tensor):
+        kept.append(tensor)
+        return tensor
+
+    with saved_tensors_hooks(pack, lambda tensor: tensor):
+        return function(), kept
+
+
 def computed(attention, inputs, **options):
     """The output and three gradients, and the tensors that are saved for them."""
     *qkv, weights = inputs
-    saved = []
-
-    def pack(tensor):
-        saved.append(tensor)
-        return tensor
-
     leaves = [x.clone().requires_grad_() for x in qkv]
-    with saved_tensors_hooks(pack, lambda tensor: tensor):
-        out = attention(*leaves, **options)
+    out, kept = saved(lambda: attention(*leaves, **options))
     gradients = torch.autograd.grad((out * weights).sum(), leaves)
-    same = [kept.data_ptr() for kept in saved[:4]] == [x.data_ptr() for x in (*leaves, out)]
+    same = [x.data_ptr() for x in kept[:4]] == [x.data_ptr() for x in (*leaves, out)]
     assert same, "inputs and output are saved first"
-    return [out.detach(), *gradients], saved[4:]
+    return [out.detach(), *gradients], kept[4:]
 
 
 @contextmanager

@@ -9,6 +9,7 @@ import torch
 
 from pytest_attnmem.kernels import KERNELS
 
+from .programs import saved
 from .references import BOTH, over
 
 NAMED = {kernel.name: kernel for kernel in KERNELS}
@@ -55,7 +56,7 @@ def of(names):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
 @of(SAVED)
-def test_what_is_saved(kernel, dtype, inputs, saved):
+def test_what_is_saved(kernel, dtype, inputs):
     options, more = SAVED[kernel.name]
     q, k, v = inputs(SIZES, dtype, requires_grad=True)
     out, tensors = saved(lambda: kernel.attention(q, k, v, causal=True, **options))

@@ -15,6 +15,7 @@ from pytest_attnmem.kernels import KERNELS, Kernel
 from pytest_attnmem.measurement.qkv_inputs import qkv
 from pytest_attnmem.symbols.attention_shape import Source, gather
 
+from .programs import saved
 from .references import BOTH, over
 
 NAMED = {kernel.name: kernel for kernel in KERNELS}
@@ -111,7 +112,7 @@ def test_at_65536_so_it_is_by_default(name, training):
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
 @pytest.mark.parametrize("name", ["flash", "flash-triton", "sdpa-flash"])
-def test_flash_saves_inputs_output_and_one_vector(name, dtype, simulated, saved):
+def test_flash_saves_inputs_output_and_one_vector(name, dtype, simulated):
     if (name, dtype) == ("sdpa-flash", torch.float32):
         pytest.skip("CUDA's own flash is for half types")
     run = Run(NAMED[name], simulated, dtype=dtype)
