@@ -1,10 +1,52 @@
 """The counters of a device, whose memory a test takes and gives back."""
 
 import weakref
+from collections import Counter
 
 
 class Block:
     """Memory of a scripted device."""
+
+
+class ScriptedAllocator:
+    """A caching allocator in miniature: 512-byte blocks, segments that stay."""
+
+    def __init__(self):
+        self.made = 0
+        self.level, self.peak = Counter(), Counter()
+
+    def change(self, nbytes):
+        """Allocates so many bytes, or frees them if they are negative."""
+        blocks = 512 * -(-abs(nbytes) // 512)
+        self.made += nbytes > 0
+        self._add("requested_bytes", nbytes)
+        self._add("allocated_bytes", blocks if nbytes > 0 else -blocks)
+        lacking = self.level["allocated_bytes"] - self.level["reserved_bytes"]
+        self._add("reserved_bytes", max(lacking, 0))
+
+    def _add(self, counter, size):
+        self.level[counter] += size
+        self.peak[counter] = max(self.peak[counter], self.level[counter])
+
+    def hold(self, nbytes):
+        block = Block()
+        self.change(nbytes)
+        weakref.finalize(block, self.change, -nbytes)
+        return block
+
+    def statistics(self):
+        counters = ("requested_bytes", "allocated_bytes", "reserved_bytes")
+        return {
+            "allocation.all.allocated": self.made,
+            **{f"{name}.all.current": self.level[name] for name in counters},
+            **{f"{name}.all.peak": self.peak[name] for name in counters},
+        }
+
+    def reset_peaks(self):
+        self.peak = Counter(self.level)
+
+    def synchronize(self):
+        pass
 
 
 class ScriptedCounters:

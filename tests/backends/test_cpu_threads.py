@@ -12,6 +12,10 @@ import pytest
 from pytest_attnmem.backends import cpu_threads
 from pytest_attnmem.backends.cpu_threads import ThreadWatch
 
+from .cpu_intervals import SEES
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="the clocks of threads are Linux's")
+
 
 class Server:
     """A thread that runs on request."""
@@ -60,11 +64,24 @@ def watched(body):
 
 
 def ran(name):
-    sees = "and the cpu backend sees the test's own thread and those that it starts"
-    return f"thread {name!r} ran meanwhile, {sees}"
+    return f"thread {name!r} ran meanwhile, {SEES}"
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the clocks of threads are Linux's")
+def waiting(kind=threading.Thread, module="", qualname="", name=None):
+    """Returns what has a thread, which waits already, run to its end."""
+    go = threading.Event()
+
+    def run():
+        go.wait()  # may take less time than is noticed if the clock outlives the join
+        sum(range(100_000))
+
+    run.__module__, run.__qualname__ = module, qualname
+    thread = kind(target=run, name=name)
+    thread.start()
+    return lambda: (go.set(), thread.join())
+
+
+@LINUX
 def test_a_raw_thread_from_before_that_runs(serving):
     serve = serving(Server())
     assert watched(lambda: None) is None
@@ -72,16 +89,12 @@ def test_a_raw_thread_from_before_that_runs(serving):
     assert watched(lambda: None) is None
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the clocks of threads are Linux's")
+@LINUX
 def test_a_thread_from_before_that_runs_and_ends():
-    go = threading.Event()
-    # Not only the wait, which may take less time than is noticed if its clock outlives the join.
-    thread = threading.Thread(target=lambda: (go.wait(), sum(range(100_000))), name="brief")
-    thread.start()
-    assert watched(lambda: (go.set(), thread.join())) == ran("brief")
+    assert watched(waiting(name="brief")) == ran("brief")
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the clocks of threads are Linux's")
+@LINUX
 def test_a_raw_thread_that_was_started_before_and_begins_meanwhile(serving, monkeypatch):
     watch = ThreadWatch()
     with monkeypatch.context() as patch:
@@ -99,25 +112,13 @@ def test_the_thread_that_feeds_a_worker_of_xdist_may_run(serving):
 
 
 def test_the_thread_of_tqdm_may_run():
-    go = threading.Event()
     kind = type("TMonitor", (threading.Thread,), {"__module__": "tqdm._monitor"})
-    thread = kind(target=lambda: (go.wait(), sum(range(100_000))), name="tqdm_monitor")
-    thread.start()
-    assert watched(lambda: (go.set(), thread.join())) is None
+    assert watched(waiting(kind)) is None
 
 
 def test_the_server_of_rerunfailures_may_run():
-    go = threading.Event()
-
-    def run_server():
-        go.wait()
-        sum(range(100_000))
-
-    run_server.__module__ = "pytest_rerunfailures"
-    run_server.__qualname__ = "ServerStatusDB.run_server"
-    thread = threading.Thread(target=run_server)
-    thread.start()
-    assert watched(lambda: (go.set(), thread.join())) is None
+    server = waiting(module="pytest_rerunfailures", qualname="ServerStatusDB.run_server")
+    assert watched(server) is None
 
 
 def test_a_system_without_clocks_of_threads(serving, monkeypatch):
@@ -125,7 +126,7 @@ def test_a_system_without_clocks_of_threads(serving, monkeypatch):
     assert watched(serving(Server())) is None
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="the clocks of threads are Linux's")
+@LINUX
 def test_without_the_gil_the_threads_of_threading_are_watched(monkeypatch):
     monkeypatch.setattr(sys, "_is_gil_enabled", lambda: False, raising=False)
     go, over = threading.Event(), threading.Event()

@@ -1,10 +1,12 @@
 """The CUDA backend's protocol against a scripted ``torch.cuda``; on a device, see tests/gpu."""
 
+import re
+
 import pytest
 import torch
+from unavailable import refusal
 
 from pytest_attnmem.backends.cuda import Cuda, open_backend
-from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.measurement.protocol import Delta
 
 from .scripted_counters import ScriptedCounters
@@ -128,9 +130,7 @@ def test_priming_refuses_counters_that_are_wrong_about_a_known_block():
     cuda.reset_peak_memory_stats = lambda index: None
     cuda.allocate(100)
     cuda.allocate(-100)
-    with pytest.raises(BackendUnavailable) as refused:
-        opened(cuda, "0").prime()
-    assert str(refused.value) == (
+    assert refusal(opened(cuda, "0").prime) == (
         f"backend 'cuda' cannot measure here: on torch {torch.__version__} the peak of"
         " requested_bytes could not be reset"
     )
@@ -147,7 +147,9 @@ def test_priming_passes_over_a_type_that_the_device_lacks():
 def test_an_allocator_that_was_never_initialised_is_unmeasured():
     recorder = opened(ScriptedCuda()).gauge()
     recorder.start()
-    assert recorder.stop().problem == "the allocator of the device keeps no statistics"
+    interval = recorder.stop()
+    assert interval.problem == "the allocator of the device keeps no statistics"
+    assert interval.requested is None
 
 
 def test_under_the_async_allocator_requested_bytes_are_unknown_and_allocated_are_not():
@@ -166,22 +168,9 @@ def test_under_the_async_allocator_requested_bytes_are_unknown_and_allocated_are
     )
 
 
-def test_a_replayed_graph_allocates_nothing():
-    backend = opened(ScriptedCuda())
-    backend.prime()
-    recorder = backend.gauge()
-    recorder.start()
-    assert recorder.stop().allocations == 0
-
-
-@pytest.mark.parametrize(
-    ("capability", "kinds"), [((9, 0), ("sm90", "cuda")), ((12, 0), ("sm120", "cuda"))]
-)
-def test_kinds_are_the_compute_capability_then_cuda(capability, kinds):
-    assert opened(ScriptedCuda(capability=capability)).kinds == kinds
-
-
-def test_kinds_of_rocm(monkeypatch):
+def test_kinds_are_the_compute_capability_or_rocm_then_cuda(monkeypatch):
+    assert opened(ScriptedCuda(capability=(9, 0))).kinds == ("sm90", "cuda")
+    assert opened(ScriptedCuda(capability=(12, 0))).kinds == ("sm120", "cuda")
     monkeypatch.setattr(torch.version, "hip", "6.2")
     assert opened(ScriptedCuda()).kinds == ("rocm", "cuda")
 
@@ -194,8 +183,7 @@ def test_the_device_is_the_number_asked_for_or_the_current_one(argument, device)
 @pytest.mark.parametrize("argument", ["2", "x", "-1"])
 def test_a_missing_device(argument):
     text = f"backend 'cuda' has no device '{argument}'; expected a number below 2"
-    with pytest.raises(BackendUnavailable, match=text):
-        open_backend(argument, ScriptedCuda())
+    assert refusal(open_backend, argument, ScriptedCuda()) == text
 
 
 @pytest.mark.parametrize(
@@ -208,23 +196,23 @@ def test_a_missing_device(argument):
 def test_no_cuda(monkeypatch, built, why):
     monkeypatch.setattr(torch.version, "cuda", built)
     monkeypatch.setattr(torch.version, "hip", None)
-    with pytest.raises(BackendUnavailable, match=f"backend 'cuda' cannot measure here: .*{why}"):
-        open_backend("", ScriptedCuda(available=False))
-
-
-def test_out_of_memory_has_the_requested_size():
-    error = torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has …")
-    assert opened(ScriptedCuda()).out_of_memory(error) == "tried to allocate 20.00 GiB"
+    text = refusal(open_backend, "", ScriptedCuda(available=False))
+    assert re.fullmatch(f"backend 'cuda' cannot measure here: .*{why}", text)
 
 
 @pytest.mark.parametrize(
     ("error", "text"),
     [
+        (
+            torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has …"),
+            "tried to allocate 20.00 GiB",
+        ),
         (torch.OutOfMemoryError("another wording"), "an allocation was refused"),
         (RuntimeError("Tried to allocate 1 GiB of wisdom"), None),
     ],
+    ids=["size", "other words", "another error"],
 )
-def test_out_of_memory_in_other_words(error, text):
+def test_out_of_memory_has_the_requested_size(error, text):
     assert opened(ScriptedCuda()).out_of_memory(error) == text
 
 

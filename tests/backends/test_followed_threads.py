@@ -13,12 +13,7 @@ from pytest_attnmem.backends.cpu_profilers import KinetoProfiler, LegacyProfiler
 from pytest_attnmem.backends.followed_threads import _LOCALS, _clear_locals
 from pytest_attnmem.measurement.protocol import Delta
 
-
-def recorded(body, profiler=LegacyProfiler):
-    recorder = Cpu(profiler).gauge()
-    recorder.start()
-    body()
-    return recorder.stop()
+from .cpu_intervals import SEES, recorded
 
 
 def run(target, name=None):
@@ -56,12 +51,7 @@ def test_the_thread_of_tqdm_may_go_on():
     kind = type("TMonitor", (threading.Thread,), {"__module__": "tqdm._monitor"})
     go = threading.Event()
     thread = kind(target=go.wait, daemon=True)
-
-    def body():
-        thread.start()
-        torch.empty(1000)
-
-    interval = recorded(body)
+    interval = recorded(lambda: (thread.start(), torch.empty(1000)))
     go.set()
     thread.join()
     assert (interval.requested, interval.problem) == (Delta(4000, 0), None)
@@ -198,8 +188,7 @@ def test_one_profiler_of_a_process_does_not_see_them(count):
             run(lambda: torch.empty(10))
 
     threads = "a thread was" if count == 1 else "2 threads were"
-    sees = "and the cpu backend sees the test's own thread and those that it starts"
-    assert recorded(body, KinetoProfiler).problem == f"{threads} started, {sees}"
+    assert recorded(body, KinetoProfiler).problem == f"{threads} started, {SEES}"
 
 
 def test_a_start_that_the_program_wraps_and_keeps_follows_no_thread_later(monkeypatch):

@@ -1,18 +1,16 @@
 """The null backend without a null device, and the problems it finds in the runtime's counts."""
 
 import pytest
+from unavailable import refusal
 
 from pytest_attnmem.backends.null import Null, untrue
 from pytest_attnmem.backends.registry import backend_of, open_backend
-from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.nulldevice.refusals import unplanned
 
 
 @pytest.mark.parametrize("name", ["null", "null:H100"])
 def test_a_process_that_was_not_started_under_it_gets_the_command(name):
-    with pytest.raises(BackendUnavailable) as error:
-        open_backend(name)
-    assert str(error.value) == (
+    assert refusal(open_backend, name) == (
         "backend 'null' must be there before torch is imported: start with pytest"
         f" --attnmem-backend {name}, or attnmem run"
     )
