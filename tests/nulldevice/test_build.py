@@ -6,8 +6,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from unavailable import refusal
 
-from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.nulldevice import build
 from pytest_attnmem.nulldevice.elf import Function, write
 from pytest_attnmem.nulldevice.torch_build import TorchBuild
@@ -25,32 +25,25 @@ def torch(tmp_path):
     return TorchBuild("2.13.0+cu130", "13.0", folder, (packages,))
 
 
-def refusal(action, *arguments):
-    with pytest.raises(BackendUnavailable) as error:
-        action(*arguments)
-    text = str(error.value)
-    assert "\n" not in text
-    return text
-
-
-def test_the_key_is_one_for_one_torch(torch):
-    assert build._key(torch) == build._key(torch) != build._key(None)
-    assert len(build._key(torch)) == 16
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A checkout with a cache of its own, and without a compiled runtime."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(build, "_built", lambda major: tmp_path / f"cuda{major}.so")
 
 
 def test_the_key_changes_with_torch_with_cuda_with_its_place_and_with_packages(torch, tmp_path):
-    keys = {build._key(torch), build._key(replace(torch, version="2.14.0"))}
-    keys.add(build._key(replace(torch, cuda="12.8")))
-    keys.add(build._key(replace(torch, folder=tmp_path)))
+    assert build._key(torch) == build._key(torch)
+    assert len(build._key(torch)) == 16
+    others = (None, replace(torch, version="2.14.0"), replace(torch, cuda="12.8"))
+    keys = {build._key(one) for one in (torch, *others, replace(torch, folder=tmp_path))}
     (torch.packages[0] / "cudnn" / "lib").mkdir(parents=True)
     (torch.packages[0] / "cudnn" / "lib" / "libcudnn.so.9").touch()
     keys.add(build._key(torch))
-    assert len(keys) == 5
+    assert len(keys) == 6
 
 
-def test_the_wheels_runtime_needs_no_compiler(torch, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(build, "_built", lambda major: tmp_path / f"cuda{major}.so")
+def test_the_wheels_runtime_needs_no_compiler(torch, checkout, tmp_path, monkeypatch):
     monkeypatch.setattr(build, "find_compiler", lambda: pytest.fail("a compiler was looked for"))
     (tmp_path / "cuda13.so").write_bytes(write("libcuda.so.1", [Function("cuInit")]))
     folder = build.build_alone(13, torch.packages)
@@ -61,9 +54,7 @@ def test_the_wheels_runtime_needs_no_compiler(torch, tmp_path, monkeypatch):
     assert build.build_alone(13, torch.packages) == folder
 
 
-def test_a_checkout_needs_headers_of_the_same_cuda(torch, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(build, "_built", lambda major: tmp_path / f"cuda{major}.so")
+def test_a_checkout_needs_headers_of_the_same_cuda(torch, checkout):
     assert refusal(build.build_alone, 12, torch.packages) == (
         "this copy of pytest-attnmem has no compiled runtime for the null device; to compile one"
         " needs CUDA's headers: pip install nvidia-cuda-runtime-cu12==12.*"
@@ -100,9 +91,7 @@ def test_a_cache_on_a_file_system_without_execution_is_refused(monkeypatch, tmp_
 
 def test_another_system_is_refused(monkeypatch):
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert refusal(build.build) == (
-        "the null device needs Linux, and this is darwin; use simulated"
-    )
+    assert refusal(build.build) == "the null device needs Linux, and this is darwin; use simulated"
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setattr(build.platform, "machine", lambda: "aarch64")
     assert (
@@ -134,14 +123,10 @@ def test_a_real_driver_is_refused_and_our_own_is_not(monkeypatch):
 
 def test_a_machine_without_a_compiler_is_refused(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("CC", raising=False)
-    assert refusal(build.find_compiler) == (
-        "the null device needs a C compiler: found none of cc, gcc and clang"
-    )
-    monkeypatch.setenv("CC", "tcc -m64")
-    assert refusal(build.find_compiler) == (
-        "the null device needs a C compiler: found no CC=tcc -m64"
-    )
+    needs = "the null device needs a C compiler: found"
+    for wanted, found in (("", "none of cc, gcc and clang"), ("tcc -m64", "no CC=tcc -m64")):
+        monkeypatch.setenv("CC", wanted)
+        assert refusal(build.find_compiler) == f"{needs} {found}"
 
 
 @pytest.mark.parametrize(
@@ -160,15 +145,13 @@ def test_a_compiler_is_found(monkeypatch, tmp_path, there, wanted, found):
     assert build.find_compiler() == (str(tmp_path / found[0]), *found[1:])
 
 
-def test_an_error_of_the_compiler_is_one_line(torch, tmp_path, monkeypatch):
+def test_an_error_of_the_compiler_is_one_line(torch, checkout, tmp_path, monkeypatch):
     compiler = tmp_path / "cc"
     compiler.write_text(
         "#!/bin/sh\n[ $1 = --version ] && exit\n"
         "echo note >&2\necho 'a.c:1: error: no' >&2\nexit 1\n"
     )
     compiler.chmod(0o755)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(build, "_built", lambda major: tmp_path / f"cuda{major}.so")
     monkeypatch.setenv("CC", str(compiler))
     text = refusal(build.build_alone, 13, torch.packages)
     assert text == f"the null device cannot be compiled by {compiler}: a.c:1: error: no"

@@ -42,10 +42,9 @@ def test_a_counted_function_gives_its_name_and_its_number_to_the_counter(path, t
         "long attnmem_null_stub(const char *name, long result)"
         ' { return strcmp(name, "cudnnCreate") ? -1 : result; }'
     )
-    compiler = shutil.which("cc")
-    if not compiler:
+    if not shutil.which("cc"):
         pytest.skip("no C compiler")
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", counter, source], check=True)
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", counter, source], check=True)
     script = f"import ctypes; print(ctypes.CDLL({str(path)!r}).cudnnCreate(None))"
     run = subprocess.run(
         [sys.executable, "-c", script],
@@ -62,15 +61,13 @@ def test_what_was_written_is_read_back_by_the_system(path):
     assert all(f"{name}\0".encode() in image for name in ("libcudnn.so.9", "other", "more"))
 
 
-def test_many_functions_are_each_found(tmp_path):
+def test_many_functions_are_each_found_whatever_their_order(tmp_path):
     path = tmp_path / "libmany.so"
-    path.write_bytes(write(path.name, [Function(f"f{i}", i) for i in range(3000)]))
+    functions = [Function(f"f{i}", i) for i in range(3000)]
+    path.write_bytes(write(path.name, functions))
+    assert path.read_bytes() == write(path.name, reversed(functions))
     library = ctypes.CDLL(str(path))
     assert [getattr(library, f"f{i}")() for i in range(3000)] == list(range(3000))
-
-
-def test_the_order_of_the_functions_does_not_matter():
-    assert write("a", FUNCTIONS) == write("a", reversed(FUNCTIONS))
 
 
 def test_a_name_of_the_library_that_is_needed_is_found(path, tmp_path):

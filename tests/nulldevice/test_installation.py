@@ -2,10 +2,11 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from unavailable import refusal
 
-from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.nulldevice import installation, kept_build
 from pytest_attnmem.nulldevice.installation import Installer, check_space, keep
 from pytest_attnmem.nulldevice.torch_build import TorchBuild, Version
@@ -46,13 +47,6 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache" / "pytest-attnmem"
 
 
-def refusal(action, *arguments):
-    with pytest.raises(BackendUnavailable) as error:
-        action(*arguments)
-    assert "\n" not in str(error.value)
-    return str(error.value)
-
-
 def silent(text):
     """Shows nothing."""
 
@@ -83,24 +77,19 @@ def test_another_torch_is_refused_and_does_not_stay(cache, torch, found, what):
     assert [path.name for path in cache.iterdir() if path.is_dir()] == []
 
 
-def test_a_second_try_goes_on_with_what_was_fetched(cache):
-    kept = kept_build.folder("2.13.0")
-    write_torch(kept.with_name(kept.name + ".part"))
-    keep(CPU, installer := Copies(), silent)
-    assert installer.calls == []
-    assert kept_build.is_whole(kept)
-
-
-def test_a_second_try_fetches_again_what_is_cut_short(cache):
+@pytest.mark.parametrize("cut_short", [False, True])
+def test_a_second_try_goes_on_with_what_was_fetched_unless_it_is_cut_short(cut_short):
     kept = kept_build.folder("2.13.0")
     part = kept.with_name(kept.name + ".part")
     write_torch(part)
-    (part / "torch" / "version.py").write_text("cut")
+    if cut_short:
+        (part / "torch" / "version.py").write_text("cut")
     keep(CPU, installer := Copies(), silent)
-    assert len(installer.calls) == 1
+    assert len(installer.calls) == cut_short
+    assert kept_build.is_whole(kept)
 
 
-def test_two_at_once_do_not_disturb_each_other(cache):
+def test_two_at_once_do_not_disturb_each_other():
     kept = kept_build.folder("2.13.0")
     with installation._alone(kept):
         text = refusal(keep, CPU, Copies(), silent)
@@ -108,38 +97,40 @@ def test_two_at_once_do_not_disturb_each_other(cache):
 
 
 def test_a_full_disk_is_told_before_anything_is_fetched(tmp_path, monkeypatch):
-    class Usage:
-        free = 1 << 30
-
-    monkeypatch.setattr(installation.shutil, "disk_usage", lambda folder: Usage)
+    usage = SimpleNamespace(free=1 << 30)
+    monkeypatch.setattr(installation.shutil, "disk_usage", lambda folder: usage)
     assert refusal(check_space, tmp_path / "not" / "yet", 4 << 30) == (
         f"{tmp_path} has 1.0 GiB of free space, and the installation needs 4.0 GiB: set"
         " XDG_CACHE_HOME to a folder on another disk"
     )
 
 
-def test_a_part_is_merged_into_the_kept_build(cache, monkeypatch):
-    kept = keep(CPU, installer := Copies(), silent)
-    (kept / "nvidia" / "cu13").mkdir(parents=True)
-    torch = TorchBuild("2.13.0+cu130", "13.0", kept / "torch", (kept / "nvidia",), kept)
+@pytest.fixture
+def torch():
+    """The kept build."""
+    kept = keep(CPU, Copies(), silent)
+    return TorchBuild("2.13.0+cu130", "13.0", kept / "torch", (kept / "nvidia",), kept)
+
+
+def test_a_part_is_merged_into_the_kept_build(torch, monkeypatch):
+    (packages,), installer = torch.packages, Copies()
+    (packages / "cu13").mkdir(parents=True)
     monkeypatch.setattr(installation.parts, "requirements", lambda torch, part: [f"nvidia-{part}"])
     assert refusal(installation.add, torch, "cudnn", installer, silent).startswith(
         "torch 2.13.0+cu130 is made for cuDNN 0.0, which cannot plan"
     )
     installation.add(torch, "nvrtc", installer, silent)
     assert installer.calls[-1] == ("nvidia-nvrtc",)
-    assert sorted(path.name for path in (kept / "nvidia").iterdir()) == ["cu13", "cudnn"]
+    assert sorted(path.name for path in packages.iterdir()) == ["cu13", "cudnn"]
 
 
-def test_headers_are_added_where_the_runtime_must_be_compiled(cache, monkeypatch):
-    kept = keep(CPU, installer := Copies(), silent)
-    torch = TorchBuild("2.13.0+cu130", "13.0", kept / "torch", (kept / "nvidia",), kept)
-    monkeypatch.setattr(installation.build, "lacks_headers", lambda torch: False)
-    installation.add_headers(torch, installer, silent)
-    assert len(installer.calls) == 1
-    monkeypatch.setattr(installation.build, "lacks_headers", lambda torch: True)
-    installation.add_headers(torch, installer, silent)
-    assert installer.calls[1:] == [("nvidia-cuda-runtime==13.*",)]
+def test_headers_are_added_where_the_runtime_must_be_compiled(torch, monkeypatch):
+    installer = Copies()
+    for lacks in (False, True):
+        assert installer.calls == []
+        monkeypatch.setattr(installation.build, "lacks_headers", lambda torch, lacks=lacks: lacks)
+        installation.add_headers(torch, installer, silent)
+    assert installer.calls == [("nvidia-cuda-runtime==13.*",)]
 
 
 def test_a_part_that_torch_does_not_name_is_refused(tmp_path):
@@ -148,7 +139,7 @@ def test_a_part_that_torch_does_not_name_is_refused(tmp_path):
     assert text == "torch 2.13.0 names no package for triton"
 
 
-def test_what_was_kept_is_removed_with_what_is_not_whole(cache):
+def test_what_was_kept_is_removed_with_what_is_not_whole():
     kept = keep(CPU, Copies(), silent)
     write_torch(kept.with_name(kept.name + ".part"))
     assert installation.remove(kept) > 0
@@ -182,23 +173,29 @@ class TestInstaller:
             "attnmem install needs uv or pip, and this environment has neither: pip install uv"
         )
 
-    def test_an_installer_that_fails_is_one_line(self, monkeypatch, tmp_path):
+    @pytest.fixture
+    def uv(self, monkeypatch, tmp_path):
+        """Returns a function that makes uv a script of these lines."""
         program = tmp_path / "uv"
-        program.write_text("#!/bin/sh\nexit 3\n")
-        program.chmod(0o755)
         monkeypatch.setenv("UV", str(program))
+
+        def write(lines):
+            program.write_text(f"#!/bin/sh\n{lines}\n")
+            program.chmod(0o755)
+
+        return write
+
+    def test_an_installer_that_fails_is_one_line(self, uv, tmp_path):
+        uv("exit 3")
         assert refusal(Installer().install, ["torch"], tmp_path) == (
             "uv ended with 3 and installed no torch: see its lines above; --index-url or --wheels"
             " name another source"
         )
 
     @pytest.mark.parametrize("options", [[], ["--index-url", "URL"]], ids=["own", "named"])
-    def test_a_choice_of_the_cpu_build_does_not_reach_it(self, options, monkeypatch, tmp_path):
-        program = tmp_path / "uv"
-        program.write_text(f'#!/bin/sh\necho "backend=$UV_TORCH_BACKEND $PWD" > {tmp_path}/seen\n')
-        program.chmod(0o755)
+    def test_a_choice_of_the_cpu_build_does_not_reach_it(self, options, uv, monkeypatch, tmp_path):
+        uv(f'echo "backend=$UV_TORCH_BACKEND $PWD" > {tmp_path}/seen')
         monkeypatch.chdir(tmp_path)
-        monkeypatch.setenv("UV", str(program))
         monkeypatch.setenv("UV_TORCH_BACKEND", "cpu")
         Installer(options).install(["torch"], tmp_path)
         # The settings of the project count as long as no source is named.

@@ -30,7 +30,7 @@ def torch(tmp_path):
     return torch
 
 
-def test_cuda_12_has_a_package_a_library(torch):
+def test_cuda_12_has_a_package_a_library_and_its_old_cudnn_is_of_no_use(torch):
     found = torch("12.1", CUDA_12)
     assert parts.requirements(found, "cudnn") == [
         *("nvidia-cuda-nvrtc-cu12==12.1.105", "nvidia-cudnn-cu12==9.1.0.70"),
@@ -38,30 +38,24 @@ def test_cuda_12_has_a_package_a_library(torch):
     ]
     assert parts.requirements(found, "nvrtc") == ["nvidia-cuda-nvrtc-cu12==12.1.105"]
     assert parts.requirements(found, "triton") == ["triton==3.0.0"]
+    assert parts.unplannable(found) == (
+        "torch 2.13.0 is made for cuDNN 9.1, which cannot plan without a GPU; cuDNN 9.8 and newer"
+        " can"
+    )
 
 
-def test_cuda_13_has_extras_of_one_package(torch):
+def test_cuda_13_has_extras_of_one_package_and_a_new_cudnn(torch):
     found = torch("13.0", CUDA_13)
     assert parts.requirements(found, "cudnn") == [
         *("cuda-toolkit[cublas,nvrtc]==13.0.3", "nvidia-cudnn-cu13==9.20.0.48")
     ]
     assert parts.requirements(found, "nvrtc") == ["cuda-toolkit[nvrtc]==13.0.3"]
     assert parts.requirements(found, "triton") == ["triton~=3.8.0"]
+    assert parts.unplannable(found) == ""
 
 
 def test_a_torch_without_metadata_names_no_package(tmp_path):
     assert parts.requirements(TorchBuild("2.13.0", "13.0", tmp_path / "torch", ()), "cudnn") == []
-
-
-def test_an_old_cudnn_is_of_no_use(torch):
-    assert parts.unplannable(torch("12.1", CUDA_12)) == (
-        "torch 2.13.0 is made for cuDNN 9.1, which cannot plan without a GPU; cuDNN 9.8 and newer"
-        " can"
-    )
-
-
-def test_a_new_one_is(torch):
-    assert parts.unplannable(torch("13.0", CUDA_13)) == ""
 
 
 def test_what_lacks_is_what_is_not_beside_torch(torch, tmp_path, monkeypatch):

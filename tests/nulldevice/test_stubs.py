@@ -80,24 +80,22 @@ class TestMissing:
             command = ["cc", "-shared", "-fPIC", f"-Wl,-soname,{name}", "-o", str(folder / name)]
             subprocess.run([*command, str(path), *more], check=True)
 
-        library("libcudart.so.13", "int cudaMalloc(void) { return 7; }")
-        library(
-            "libcudnn.so.9",
-            "int cudnnCreate(void) { return 0; } long cudnnGetVersion(void) { return 0; }",
-        )
-        library("libnccl.so.2", "int ncclSend(void) { return 0; }")
-        library("libother.so.1", "int other(void) { return 0; }")
-        made = [
-            str(folder / f"lib{name}")
-            for name in ("cudart.so.13", "cudnn.so.9", "nccl.so.2", "other.so.1")
-        ]
+        needed = {
+            "libcudart.so.13": "int cudaMalloc(void) { return 7; }",
+            "libcudnn.so.9": "int cudnnCreate(void) { return 0; }"
+            "long cudnnGetVersion(void) { return 0; }",
+            "libnccl.so.2": "int ncclSend(void) { return 0; }",
+            "libother.so.1": "int other(void) { return 0; }",
+        }
+        for name, code in needed.items():
+            library(name, code)
         library(
             "libtorch_cuda.so",
             "int cudaMalloc(void), cudnnCreate(void), ncclSend(void), other(void);"
             "long cudnnGetVersion(void);"
             "long all(void) { return cudaMalloc() + cudnnCreate() + ncclSend() + other(); }"
             "long version(void) { return cudnnGetVersion(); }",
-            *made, "-Wl,-rpath,$ORIGIN",
+            *(str(folder / name) for name in needed), "-Wl,-rpath,$ORIGIN",
         )  # fmt: skip
         for name in ("libcudnn.so.9", "libnccl.so.2"):
             (folder / name).unlink()

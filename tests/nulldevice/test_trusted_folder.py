@@ -5,18 +5,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from unavailable import refusal
 
-from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.nulldevice import build
 from pytest_attnmem.nulldevice.build import check_trusted, make_trusted
 from pytest_attnmem.nulldevice.elf import write
 from pytest_attnmem.nulldevice.stubs import CALLS
-
-
-def refusal(path):
-    with pytest.raises(BackendUnavailable) as error:
-        check_trusted(path)
-    return str(error.value)
 
 
 @pytest.fixture
@@ -30,6 +24,15 @@ def cache(tmp_path):
     return tmp_path / "home" / "pytest-attnmem" / "nulldevice"
 
 
+@pytest.fixture
+def wheel(cache, monkeypatch, tmp_path):
+    """Has the runtime come compiled, and builds go to the cache."""
+    built = tmp_path / "cuda13.so"
+    built.write_bytes(write(build.LIBRARY, []))
+    monkeypatch.setattr(build, "_built", lambda major: built)
+    monkeypatch.setattr(build, "cache_folder", lambda: cache)
+
+
 def test_a_new_cache_is_its_user_s_alone_to_write_and_all_may_read_it(cache):
     assert [oct(path.stat().st_mode & 0o777) for path in (cache, cache.parent)] == ["0o755"] * 2
     check_trusted(cache)
@@ -38,7 +41,7 @@ def test_a_new_cache_is_its_user_s_alone_to_write_and_all_may_read_it(cache):
 
 def test_a_folder_that_others_may_write_to_is_refused(cache):
     cache.chmod(0o770)
-    assert refusal(cache) == (
+    assert refusal(check_trusted, cache) == (
         f"the null device loads no library from {str(cache)!r}, which can be written by others:"
         f" chmod -R go-w {cache}, or set XDG_CACHE_HOME to a folder of your own"
     )
@@ -47,7 +50,7 @@ def test_a_folder_that_others_may_write_to_is_refused(cache):
 def test_a_folder_of_another_user_is_refused(cache, monkeypatch):
     owner = SimpleNamespace(st_uid=4242, st_mode=0o40755)
     monkeypatch.setattr(Path, "stat", lambda path, follow_symlinks=True: owner)
-    assert refusal(cache) == (
+    assert refusal(check_trusted, cache) == (
         f"the null device loads no library from {str(cache)!r}, which belongs to user 4242:"
         " set XDG_CACHE_HOME to a folder of your own"
     )
@@ -55,30 +58,19 @@ def test_a_folder_of_another_user_is_refused(cache, monkeypatch):
 
 def test_a_link_of_another_user_is_refused(cache, monkeypatch):
     monkeypatch.setattr(Path, "lstat", lambda path: SimpleNamespace(st_uid=7, st_mode=0o120777))
-    assert "which belongs to user 7" in refusal(cache)
+    assert "which belongs to user 7" in refusal(check_trusted, cache)
 
 
 @pytest.mark.parametrize("depth", range(4))
-def test_a_build_is_checked_from_the_library_up(cache, monkeypatch, tmp_path, depth):
-    built = tmp_path / "cuda13.so"
-    built.write_bytes(write(build.LIBRARY, []))
-    monkeypatch.setattr(build, "_built", lambda major: built)
-    monkeypatch.setattr(build, "cache_folder", lambda: cache)
-    folder = build.build_alone(13, [])
-    library = folder / CALLS
+def test_a_build_is_checked_from_the_library_up(wheel, depth):
+    library = build.build_alone(13, []) / CALLS
     planted = [library, *library.parents][depth]
     planted.chmod(0o777)
-    with pytest.raises(BackendUnavailable) as error:
-        build.build_alone(13, [])
-    assert f"chmod -R go-w {planted}" in str(error.value)
+    assert f"chmod -R go-w {planted}" in refusal(build.build_alone, 13, [])
 
 
 @pytest.mark.parametrize("umask", [0o077, 0], ids=oct)
-def test_another_user_may_read_a_build_and_not_write_it(cache, monkeypatch, tmp_path, umask):
-    built = tmp_path / "cuda13.so"
-    built.write_bytes(write(build.LIBRARY, []))
-    monkeypatch.setattr(build, "_built", lambda major: built)
-    monkeypatch.setattr(build, "cache_folder", lambda: cache)
+def test_another_user_may_read_a_build_and_not_write_it(wheel, umask):
     before = os.umask(umask)
     try:
         folder = build.build_alone(13, [])
