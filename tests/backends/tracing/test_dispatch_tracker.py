@@ -125,43 +125,34 @@ def shrink(x):
     return x
 
 
-@pytest.mark.parametrize(
-    ("make", "shapes", "peak", "net"),
-    [
-        (lambda: torch.tensor([0.0] * 2**20), [(2**20,)], 2**22, 2**22),
-        (lambda: torch.tensor(ARRAY), [(1000,)], 4000, 4000),
-        (lambda: torch.ones(50, 50)[[0, 1]], [(50, 50), (2,), (2, 50)], 10416, 400),
-        (lambda: torch.from_numpy(ARRAY), [], 0, 0),
-        (lambda: torch.as_tensor(ARRAY), [], 0, 0),
-        (
-            lambda: out_of_nothing(torch.empty(0)),
-            [(30, 40), (40, 50), (30, 50)],
-            (1200 + 2000 + 1500) * 4,
-            6000,
-        ),
-        (lambda: torch.empty(0).resize_(203), [(203,)], 812, 812),
-        (lambda: torch.zeros(103).resize_(223), [(103,), (223,)], 412 + 892, 892),
-        (lambda: torch.zeros(213).resize_(101), [(213,)], 852, 852),
-        (lambda: shrink(torch.zeros(307)), [(307,), (307,)], 1228 + 12, 12),
-        (lambda: FOREIGN.clone().detach().resize_(7, 20), [(61,), (7, 20)], 244 + 560, 560),
-    ],
-    ids=[
-        "tensor of a list",
-        "tensor of an array",
-        "indexed by a list",
-        "array shared",
-        "array as a tensor",
-        "out",
-        "from nothing",
-        "grown",
-        "made smaller in place",
-        "storage shrunk",
-        "view",
-    ],
-)
-def test_tensors_made_or_resized_without_the_dispatcher_are_known_to_the_byte(
-    make, shapes, peak, net
-):
+#: What makes a tensor, the shapes that are allocated, and the bytes at the peak and at the end.
+MADE = {
+    "tensor of a list": (lambda: torch.tensor([0.0] * 2**20), [(2**20,)], 2**22, 2**22),
+    "tensor of an array": (lambda: torch.tensor(ARRAY), [(1000,)], 4000, 4000),
+    "indexed by a list": (
+        *(lambda: torch.ones(50, 50)[[0, 1]], [(50, 50), (2,), (2, 50)]),
+        *(10416, 400),
+    ),
+    "array shared": (lambda: torch.from_numpy(ARRAY), [], 0, 0),
+    "array as a tensor": (lambda: torch.as_tensor(ARRAY), [], 0, 0),
+    "out": (
+        *(lambda: out_of_nothing(torch.empty(0)), [(30, 40), (40, 50), (30, 50)]),
+        *((1200 + 2000 + 1500) * 4, 6000),
+    ),
+    "from nothing": (lambda: torch.empty(0).resize_(203), [(203,)], 812, 812),
+    "grown": (lambda: torch.zeros(103).resize_(223), [(103,), (223,)], 412 + 892, 892),
+    "made smaller in place": (lambda: torch.zeros(213).resize_(101), [(213,)], 852, 852),
+    "storage shrunk": (lambda: shrink(torch.zeros(307)), [(307,), (307,)], 1228 + 12, 12),
+    "view": (
+        *(lambda: FOREIGN.clone().detach().resize_(7, 20), [(61,), (7, 20)]),
+        *(244 + 560, 560),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_tensors_made_or_resized_without_the_dispatcher_are_known_to_the_byte(name):
+    make, shapes, peak, net = MADE[name]
     made = []
     make()
     recorder = Cpu().gauge()
