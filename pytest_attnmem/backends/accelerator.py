@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,7 +10,6 @@ from ..errors import DeviceMissing, first_line
 from ..nulldevice.launch import present
 from .counter_backend import CounterBackend
 from .tracing.dispatch_tracker import raised_at
-from .warm_up import matrix_product, storage
 
 #: The functions that a recorder calls; torch has all of them from 2.9 on.
 _NEEDED = ("memory_stats", "reset_peak_memory_stats", "synchronize", "empty_cache")
@@ -22,15 +20,8 @@ class Accelerator(CounterBackend):
 
     name = "accelerator"
 
-    def __init__(
-        self,
-        kind: str,
-        index: int,
-        accelerator: Any,
-        exercise: Callable[[str, torch.dtype], None] = matrix_product,
-        hold: Callable[[str, int], object] = storage,
-    ) -> None:
-        super().__init__(accelerator, index, exercise, hold)
+    def __init__(self, kind: str, index: int, accelerator: Any) -> None:
+        super().__init__(accelerator, index)
         self.device = f"{kind}:{index}"
 
     @property
@@ -40,11 +31,11 @@ class Accelerator(CounterBackend):
 
     def prime(self) -> int:
         """Causes the libraries' allocations of first use; returns the bytes that stay."""
-        before = self.statistics().get("allocated_bytes.all.current", 0)
+        before = self._allocated()
         self._exercise(self.device, torch.float32)
         self.synchronize()
         self.check_counters()
-        return int(self.statistics().get("allocated_bytes.all.current", 0) - before)
+        return self._allocated() - before
 
     @property
     def uncounted(self) -> str:

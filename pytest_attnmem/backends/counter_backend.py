@@ -12,6 +12,7 @@ import torch
 from ..errors import BackendUnavailable
 from ..measurement.protocol import Delta, Interval, Recorder
 from .base import Backend
+from .call_watch import CallWatch
 from .warm_up import matrix_product, storage
 
 #: Metric → the counter that holds it, as torch's statistics name it.
@@ -20,7 +21,7 @@ COUNTERS: Mapping[str, str] = MappingProxyType(
 )
 
 #: The functions that ``torch.cuda.reset_peak_memory_stats`` and its twin for accelerators call.
-_RESETS = ("_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats")
+RESETS: Final = ("_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats")
 
 
 class Allocator(Protocol):
@@ -42,7 +43,7 @@ class CounterRecorder:
     def __init__(self, allocator: Allocator, uncounted: str = "") -> None:
         self._allocator = allocator
         self._uncounted = uncounted
-        self._resets = ResetWatch()
+        self._resets = reset_watch()
 
     def start(self) -> None:
         """Resets the peaks, and checks that they are reset."""
@@ -92,27 +93,9 @@ class CounterRecorder:
                 self._peaks[counter] = max(peak, self._peaks.get(counter, 0))
 
 
-class ResetWatch:
-    """Notices that a program itself resets peaks, as those that measure by hand do."""
-
-    def start(self, save: Callable[[], None]) -> None:
-        """Calls ``save`` before peaks are reset, from now on."""
-
-        def watched(reset: Callable[..., Any]) -> Callable[..., Any]:
-            def resetting(*args: Any) -> Any:
-                save()
-                return reset(*args)
-
-            return resetting
-
-        self._kept = {name: getattr(torch._C, name) for name in _RESETS if hasattr(torch._C, name)}
-        for name, reset in self._kept.items():
-            setattr(torch._C, name, watched(reset))
-
-    def stop(self) -> None:
-        """Stops watching."""
-        for name, reset in self._kept.items():
-            setattr(torch._C, name, reset)
+def reset_watch() -> CallWatch:
+    """Returns what notices that a program itself resets peaks, as those that measure by hand do."""
+    return CallWatch((torch._C, name) for name in RESETS)
 
 
 def _read(statistics: Mapping[str, Any], counter: str, kind: str) -> int | None:
@@ -137,17 +120,12 @@ def _increase(before: Mapping[str, Any], after: Mapping[str, Any], counter: str)
 class CounterBackend(Backend):
     """One device of ``torch.cuda`` or ``torch.accelerator``."""
 
-    def __init__(
-        self,
-        api: Any,
-        index: int,
-        exercise: Callable[[str, torch.dtype], None] = matrix_product,
-        hold: Callable[[str, int], object] = storage,
-    ) -> None:
+    _exercise = staticmethod(matrix_product)
+    _hold = staticmethod(storage)
+
+    def __init__(self, api: Any, index: int) -> None:
         self._api = api
         self._index = index
-        self._exercise = exercise
-        self._hold = hold
 
     @property
     def uncounted(self) -> str:
@@ -177,6 +155,9 @@ class CounterBackend(Backend):
         """Returns every counter of the device."""
         statistics: Mapping[str, Any] = self._api.memory_stats(self._index)
         return statistics
+
+    def _allocated(self) -> int:
+        return _level(self.statistics(), "allocated_bytes")
 
     def reset_peaks(self) -> None:
         """Lowers every peak to its current level."""

@@ -17,11 +17,11 @@ from ..units import format_size
 from .base import Backend
 from .cpu_profilers import (
     Profiler,
-    ProfilerWatch,
     default_profiler,
     in_backward,
     is_profiling,
     note_all_blocks,
+    profiler_watch,
 )
 from .cpu_threads import ThreadWatch
 from .followed_threads import FollowedThreads, in_order
@@ -93,7 +93,7 @@ class _EventRecorder:
         self._profiler = profiler
         self._threads = ThreadWatch()
         self._followed = FollowedThreads(type(profiler))
-        self._profilers = ProfilerWatch()
+        self._profilers = profiler_watch()
         self._listening = False
         self._problem = ""
         self.sizes: list[int] = []

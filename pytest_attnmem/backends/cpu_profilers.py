@@ -19,7 +19,7 @@ import ctypes
 import gc
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -32,6 +32,7 @@ from torch.autograd import ProfilerConfig, ProfilerState, profiler  # type: igno
 from ..errors import BackendUnavailable
 from ..units import shown
 from .autograd_engine import running_node
+from .call_watch import CallWatch
 
 #: The functions that torch's profilers call to start, in their own modules; ours calls the
 #: originals.
@@ -56,31 +57,9 @@ def is_profiling() -> bool:
     return bool(_autograd._profiler_enabled())
 
 
-class ProfilerWatch:
-    """Notices a profiler that the test starts, so that ours can stop first."""
-
-    def start(self, give_way: Callable[[], None]) -> None:
-        """Calls ``give_way`` before a profiler starts, in its thread, from now on."""
-
-        def watched(start: Callable[..., Any]) -> Callable[..., Any]:
-            def starting(*args: Any, **kwargs: Any) -> Any:
-                give_way()
-                return start(*args, **kwargs)
-
-            return starting
-
-        self._kept = [
-            (module, name, getattr(module, name))
-            for module, name in _PROFILER_STARTS
-            if hasattr(module, name)
-        ]
-        for module, name, function in self._kept:
-            setattr(module, name, watched(function))
-
-    def stop(self) -> None:
-        """Stops watching."""
-        for module, name, function in self._kept:
-            setattr(module, name, function)
+def profiler_watch() -> CallWatch:
+    """Returns what notices a profiler that the test starts, so that ours can stop first."""
+    return CallWatch(_PROFILER_STARTS)
 
 
 class Heard(NamedTuple):
@@ -111,6 +90,10 @@ class Profiler:
         raise NotImplementedError
 
 
+def _of_memory(kind: Any) -> Any:
+    return ProfilerConfig(kind, False, True, False, False, False, _ExperimentalConfig())
+
+
 class LegacyProfiler(Profiler):
     """``torch.autograd.profiler_legacy`` without its record functions: 2 µs, and 2 µs an event."""
 
@@ -118,10 +101,7 @@ class LegacyProfiler(Profiler):
 
     def start(self) -> None:
         """Begins to listen."""
-        config = ProfilerConfig(
-            ProfilerState.CPU, False, True, False, False, False, _ExperimentalConfig()
-        )
-        _autograd._enable_profiler_legacy(config)
+        _autograd._enable_profiler_legacy(_of_memory(ProfilerState.CPU))
         _autograd._enable_record_function(False)
 
     def stop(self) -> Heard:
@@ -151,9 +131,7 @@ class KinetoProfiler(Profiler):
 
     def start(self) -> None:
         """Begins to listen."""
-        config = ProfilerConfig(
-            ProfilerState.KINETO, False, True, False, False, False, _ExperimentalConfig()
-        )
+        config = _of_memory(ProfilerState.KINETO)
         activities = {ProfilerActivity.CPU}
         _autograd._prepare_profiler(config, activities)
         _autograd._enable_profiler(config, activities)

@@ -17,7 +17,6 @@ from .counter_backend import CounterBackend
 from .program_counters import ProgramCounters, program_counters
 from .tracing.cuda_history import NEEDED, CudaMemoryHistory
 from .tracing.dispatch_tracker import raised_at
-from .warm_up import matrix_product, storage
 
 
 class _Step(torch.autograd.Function):
@@ -75,14 +74,8 @@ class Cuda(CounterBackend):
 
     name = "cuda"
 
-    def __init__(
-        self,
-        index: int,
-        cuda: Any = torch.cuda,
-        exercise: Callable[[str, torch.dtype], None] = matrix_product,
-        hold: Callable[[str, int], object] = storage,
-    ) -> None:
-        super().__init__(cuda, index, exercise, hold)
+    def __init__(self, index: int, cuda: Any = torch.cuda) -> None:
+        super().__init__(cuda, index)
         self.device = f"cuda:{index}"
         self._engine: Engine | None = None
         self._counters: ProgramCounters | None = None
@@ -107,9 +100,6 @@ class Cuda(CounterBackend):
         with self._hiding():
             self.check_counters()
         return self._allocated() - before
-
-    def _allocated(self) -> int:
-        return int(self.statistics().get("allocated_bytes.all.current", 0))
 
     def _multiply(self) -> None:
         """Makes the workspaces that are missing; a program's counters do not show them."""

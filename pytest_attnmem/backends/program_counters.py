@@ -16,12 +16,12 @@ from typing import Any, Final
 import torch
 
 from ..measurement.window_stack import release_inputs
+from .counter_backend import RESETS
 
 _Numbers = Mapping[str, int]
 """By name, as in ``torch.cuda.memory_stats``: ``allocated_bytes.all.peak``."""
 
 _READS: Final = ("_cuda_memoryStats", "_accelerator_getDeviceStats")
-_RESETS: Final = ("_cuda_resetPeakMemoryStats", "_accelerator_resetPeakStats")
 _EMPTY: Final = "_cuda_emptyCache"
 _CLEAR: Final = "_cuda_clearCublasWorkspaces"
 _SEGMENTS: Final = "segment.all.current"
@@ -129,7 +129,7 @@ class ProgramCounters:
         self._devices: dict[int, _Device] = {}
         replaced = {
             **dict.fromkeys(_READS, self._shown),
-            **dict.fromkeys(_RESETS, self._reset),
+            **dict.fromkeys(RESETS, self._reset),
             _EMPTY: self._empty_cache,
             _CLEAR: self._clear_workspaces,
         }
@@ -152,7 +152,7 @@ class ProgramCounters:
             found.keep_peaks(self.statistics(device) if numbers is None else numbers)
         before, found.is_ours = found.is_ours, True
         try:
-            getattr(torch._C, _RESETS[0])(device)  # a recorder may watch it
+            getattr(torch._C, RESETS[0])(device)  # a recorder may watch it
         finally:
             found.is_ours = before
 
@@ -251,7 +251,7 @@ class ProgramCounters:
     def _reset(self, device: int) -> None:
         if not self._device(device).is_ours:
             self._device(device).peaks.clear()
-        self._kept[_RESETS[0]](device)
+        self._kept[RESETS[0]](device)
 
     def _free_and_total(self, device: int) -> tuple[int, int]:
         free, total = self._memory(device)

@@ -145,11 +145,6 @@ def find_compiler() -> tuple[str, ...]:
     raise BackendUnavailable(f"the null device needs a C compiler: {tried}")
 
 
-def version_of(compiler: tuple[str, ...]) -> str:
-    """Returns the output of the compiler's ``--version``."""
-    return _run((*compiler, "--version"))
-
-
 def cache_folder() -> Path:
     """Returns the folder ``nulldevice`` in the user's cache."""
     folder = user_cache() / "nulldevice"
@@ -231,7 +226,8 @@ def _make(folder: Path, fill: Callable[[Path], None]) -> None:
 def _compiled(cache: Path, major: int, packages: Sequence[Path]) -> Path:
     """Returns the runtime, compiled from its source; only a checkout has to."""
     headers, compiler = _headers_and_compiler(major, packages)
-    about = (version_of(compiler), (headers / "cuda.h").read_text("utf-8", errors="replace"))
+    version = _run((*compiler, "--version"))
+    about = (version, (headers / "cuda.h").read_text("utf-8", errors="replace"))
     ours = (Path(__file__), Path(stubs.__file__))
     folder = cache / f"compiled-{_digest(*_sources(), *ours, *about)}"
     if not (folder / LIBRARY).is_file():

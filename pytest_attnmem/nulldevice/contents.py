@@ -8,14 +8,12 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
 
 from ..errors import BackendUnavailable
-from .counts import runtime
+from .counts import Listener, runtime
 
 #: More bytes than any read has.
 _ALL = 2**62
-_ANSWER: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
 
 
 def foreign_launches() -> ctypes.c_ulong:
@@ -54,24 +52,22 @@ def answered(answer: bytes | None = None) -> Iterator[list[int]]:
         left.append(int(expect(None, 0)))
 
 
-def ask(known: Callable[[int, int, int], bool]) -> Any:
-    """Asks a function for the bytes of reads without an announced answer, until the process ends.
+class _Reads(Listener):
+    """Calls a function at each read without an announced answer."""
 
-    Returns an object that the caller keeps for as long.
+    _listen = "attnmem_null_ask"
+    _kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+
+
+def ask(known: Callable[[int, int, int], bool]) -> None:
+    """Asks a function for the bytes of reads without an announced answer, until the process ends.
 
     It gets the address on the host, the address on the device and the size of the read. It copies
     the bytes, or returns False; it must not raise. The reading thread calls it.
     """
-    answer = _ANSWER(known)
-    _ask(answer)
-    atexit.register(_ask, _ANSWER())
-    return answer
-
-
-def _ask(answer: Any) -> None:
-    listen = runtime().attnmem_null_ask
-    listen.argtypes, listen.restype = (_ANSWER,), None
-    listen(answer)
+    reads = _Reads(known)
+    reads.start()
+    atexit.register(reads.stop)
 
 
 _HEADER = "include/c10/core/impl/PyInterpreter.h"

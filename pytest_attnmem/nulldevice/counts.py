@@ -58,7 +58,7 @@ def device_reads() -> int:
     return int(read())
 
 
-class _Listener:
+class Listener:
     """Has the runtime call a function, on the thread that does what is listened to."""
 
     _listen: str
@@ -66,7 +66,7 @@ class _Listener:
     _kind: Any
     """The callback's type."""
 
-    def __init__(self, callback: Callable[..., None]) -> None:
+    def __init__(self, callback: Callable[..., object]) -> None:
         self._callback = self._kind(callback)  # C holds no reference to it
 
     def start(self) -> None:
@@ -83,13 +83,13 @@ class _Listener:
         listen(callback)
 
 
-class NextRead(_Listener):
+class NextRead(Listener):
     """Calls a function at the next read of device memory."""
 
     _listen, _kind = "attnmem_null_on_read", ctypes.CFUNCTYPE(None)
 
 
-class WorkspaceUse(_Listener):
+class WorkspaceUse(Listener):
     """Calls a function with the address of the workspace of each product."""
 
     _listen, _kind = "attnmem_null_on_workspace", ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -137,25 +137,6 @@ def unanswered(device: Mapping[str, Any]) -> Iterator[str]:
     others = ", ".join(f"{name} ({count})" for name, count in counts.items())
     if others:
         yield f"attnmem: the null device does not know these calls: {others}"
-
-
-def device_memory(device: int = 0) -> tuple[int, int]:
-    """Returns the bytes in use on a device and their peak since the last reset.
-
-    The bytes are those of segments, not of tensors.
-
-    Raises:
-        BackendUnavailable: there is no such device.
-    """
-    current, peak = ctypes.c_size_t(), ctypes.c_size_t()
-    if runtime().attnmem_null_memory(device, ctypes.byref(current), ctypes.byref(peak)):
-        raise BackendUnavailable(f"there is no null device {device}")
-    return current.value, peak.value
-
-
-def reset_device_peak(device: int = 0) -> None:
-    """Sets the peak of a device to the bytes in use."""
-    runtime().attnmem_null_reset_peak(device)
 
 
 @cache  # which ctypes makes a class for, each time

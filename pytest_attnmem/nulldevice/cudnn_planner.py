@@ -18,16 +18,8 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-_DATA_TYPE, _INT64, _FLOAT, _DOUBLE, _MODE, _HEURISTIC, _NOTE, _DESCRIPTOR = (
-    1,
-    3,
-    4,
-    5,
-    7,
-    8,
-    11,
-    15,
-)
+_DATA_TYPE, _INT64, _FLOAT, _DOUBLE = 1, 3, 4, 5
+_MODE, _HEURISTIC, _NOTE, _DESCRIPTOR = 7, 8, 11, 15
 _FORMATS = (
     *((_DATA_TYPE, "i"), (_INT64, "q"), (_FLOAT, "f"), (_DOUBLE, "d")),
     *((_MODE, "i"), (_HEURISTIC, "i"), (_NOTE, "i")),
@@ -141,9 +133,8 @@ class Planner:
         convolution.set(100, _DATA_TYPE, int(double))  # halves are added up in float32
         convolution.set(101, _MODE, 1)  # cross-correlation
         convolution.set(106, _INT64, len(asked["stride"]))
-        for name, values in (
-            *((103, "stride"), (105, "padding"), (104, "padding"), (102, "dilation")),
-        ):
+        sizes = ((103, "stride"), (105, "padding"), (104, "padding"), (102, "dilation"))
+        for name, values in sizes:
             convolution.set(name, _INT64, *asked[values])
         ((kind, names),) = [(kind, names) for op, kind, names in _OPERATIONS if op == asked["of"]]
         operation = self._new(kind)

@@ -11,6 +11,7 @@ import mmap
 import os
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
@@ -87,24 +88,19 @@ def section(path: str | os.PathLike[str], name: str) -> tuple[int, int]:
     return 0, 0
 
 
-class _mapped:
-    """A library in memory; what is wrong with it becomes NotElf."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._name = os.fspath(path)
-
-    def __enter__(self) -> mmap.mmap:
-        with open(self._name, "rb") as file:
-            if file.read(len(_IDENT)) != _IDENT:
-                raise NotElf(f"{self._name} is not a 64-bit little-endian ELF file")
-            # Mapped, not read: a library of torch has hundreds of megabytes, its symbols a few.
-            self._image = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        return self._image
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        self._image.close()
-        if isinstance(error, (struct.error, ValueError, IndexError)):
-            raise NotElf(f"{self._name} is cut short or damaged: {error}") from None
+@contextmanager
+def _mapped(path: str | os.PathLike[str]) -> Iterator[mmap.mmap]:
+    """Gives a library in memory; what is wrong with it becomes NotElf."""
+    with open(path, "rb") as file:
+        if file.read(len(_IDENT)) != _IDENT:
+            raise NotElf(f"{os.fspath(path)} is not a 64-bit little-endian ELF file")
+        # Mapped, not read: a library of torch has hundreds of megabytes, its symbols a few.
+        image = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+    try:
+        with image:
+            yield image
+    except (struct.error, ValueError, IndexError) as error:
+        raise NotElf(f"{os.fspath(path)} is cut short or damaged: {error}") from None
 
 
 def _sections(image: mmap.mmap) -> list[tuple[int, ...]]:

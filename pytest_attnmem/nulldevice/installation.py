@@ -20,7 +20,7 @@ import struct
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -114,7 +114,10 @@ def keep(version: Version, installer: Installer, show: Show) -> Path:
                 f"the torch {found.name} that was found for torch {version.name} is {what}: name"
                 " another source with --index-url or --wheels"
             )
-        saved = sum(map(_give_back, sorted((part / "torch" / "lib").glob("lib*.so"))))
+        saved = 0
+        for library in sorted((part / "torch" / "lib").glob("lib*.so")):
+            with suppress(OSError):  # a file system without holes; the build works as it is
+                saved += give_back(library)
         show(f"gave back {format_size(saved)} of the GPU's machine code, which null does not run")
         shutil.rmtree(kept, ignore_errors=True)
         part.rename(kept)
@@ -155,7 +158,8 @@ def _add(torch: TorchBuild, packages: list[str], installer: Installer, show: Sho
         folder = _part(torch.front)
         shutil.rmtree(folder, ignore_errors=True)
         installer.install(packages, folder)
-        _merge(folder, torch.front)
+        shutil.copytree(folder, torch.front, dirs_exist_ok=True, copy_function=os.replace)
+        shutil.rmtree(folder)
 
 
 def start_once() -> None:
@@ -229,22 +233,6 @@ def _is_complete(part: Path) -> bool:
             sized = [(part / name, int(size)) for name, _, size in csv.reader(lines) if size]
         return all(path.is_file() and path.stat().st_size == size for path, size in sized)
     return False
-
-
-def _give_back(library: Path) -> int:
-    try:
-        return give_back(library)
-    except OSError:  # a file system without holes; the build works as it is
-        return 0
-
-
-def _merge(source: Path, target: Path) -> None:
-    for path in sorted(source.rglob("*")):
-        if not path.is_dir():
-            place = target / path.relative_to(source)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            path.replace(place)
-    shutil.rmtree(source)
 
 
 _PAGE: Final = 4096

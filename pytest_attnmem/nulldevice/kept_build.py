@@ -47,8 +47,7 @@ def variables(front: Path, over: Mapping[str, str]) -> dict[str, str]:
     """
     found = {FRONT: str(front)}
     if not any((Path(folder) / LINE).is_file() for folder in sys.path):
-        before = over.get("PYTHONPATH")
-        found["PYTHONPATH"] = os.pathsep.join([str(front), *([before] if before else [])])
+        found["PYTHONPATH"] = os.pathsep.join(filter(None, (str(front), over.get("PYTHONPATH"))))
     return found
 
 

@@ -11,30 +11,18 @@ from typing import Final
 
 from . import parts, torch_build
 
-#: What is refused, by the names of the calls; the first that fits.
-_REFUSED: Final[Mapping[re.Pattern[str], str]] = MappingProxyType(
+#: What is refused, by patterns of the names of calls; the first that fits.
+_REFUSED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        re.compile(pattern): reason
-        for pattern, reason in (
-            (
-                r"cu(da)?Ipc",
-                "nothing can be given to another process by CUDA IPC; give a copy on the host,"
-                " x.cpu()",
-            ),
-            (r"cusparseLt", "there is no cuSPARSELt, which multiplies semi-structured matrices"),
-            (r"cusparse", "there is no cuSPARSE: its scratch is known only on a GPU"),
-            (
-                r"cu\w*(MemPool|MallocAsync|FreeAsync|MallocFromPool)",
-                "there is no cudaMallocAsync; leave backend:cudaMallocAsync out of"
-                " PYTORCH_ALLOC_CONF",
-            ),
-            (r"cuGreenCtx|cu\w*DevResource|cu\w*DevSm", "there are no green contexts"),
-            (
-                r"cuGetExportTable",
-                "there is no driver for a library with a CUDA runtime of its own, as cuda.bindings"
-                " is, which makes green contexts",
-            ),
-        )
+        r"cu(da)?Ipc": "nothing can be given to another process by CUDA IPC; give a copy on the"
+        " host, x.cpu()",
+        r"cusparseLt": "there is no cuSPARSELt, which multiplies semi-structured matrices",
+        r"cusparse": "there is no cuSPARSE: its scratch is known only on a GPU",
+        r"cu\w*(MemPool|MallocAsync|FreeAsync|MallocFromPool)": "there is no cudaMallocAsync; leave"
+        " backend:cudaMallocAsync out of PYTORCH_ALLOC_CONF",
+        r"cuGreenCtx|cu\w*DevResource|cu\w*DevSm": "there are no green contexts",
+        r"cuGetExportTable": "there is no driver for a library with a CUDA runtime of its own, as"
+        " cuda.bindings is, which makes green contexts",
     }
 )
 
@@ -43,7 +31,7 @@ def refusal(call: str) -> str:
     """Returns what is refused with a call; empty if that is the call alone."""
     for reason in missing_libraries([call]):
         return reason
-    return next((why for pattern, why in _REFUSED.items() if pattern.match(call)), "")
+    return next((why for pattern, why in _REFUSED.items() if re.match(pattern, call)), "")
 
 
 def missing_libraries(calls: Iterable[str]) -> Iterator[str]:

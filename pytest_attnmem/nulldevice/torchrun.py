@@ -21,29 +21,25 @@ def rank_environment(rank: int, world: int, devices: int) -> dict[str, str]:
     The variables are those of torch/distributed/elastic/agent/server/local_elastic_agent.py.
     """
     node, local = divmod(rank, devices)
-    local_world = min(devices, world - node * devices)
-    nodes = -(-world // devices)
-    numbers = {
+    variables = {
         "RANK": rank,
         "LOCAL_RANK": local,
         "WORLD_SIZE": world,
-        "LOCAL_WORLD_SIZE": local_world,
+        "LOCAL_WORLD_SIZE": min(devices, world - node * devices),
         "GROUP_RANK": node,
-        "GROUP_WORLD_SIZE": nodes,
+        "GROUP_WORLD_SIZE": -(-world // devices),
         "ROLE_RANK": rank,
         "ROLE_WORLD_SIZE": world,
-        "TORCHELASTIC_RESTART_COUNT": 0,
-        "TORCHELASTIC_MAX_RESTARTS": 0,
-    }
-    texts = {
         "ROLE_NAME": "default",
         "MASTER_ADDR": "localhost",
-        "MASTER_PORT": "29500",
+        "MASTER_PORT": 29500,
+        "TORCHELASTIC_RESTART_COUNT": 0,
+        "TORCHELASTIC_MAX_RESTARTS": 0,
         "TORCHELASTIC_RUN_ID": "attnmem",
-        "TORCH_NCCL_ENABLE_MONITORING": "0",  # its thread would ask a store that has no other rank
-        LONE: "1",
+        "TORCH_NCCL_ENABLE_MONITORING": 0,  # its thread would ask a store that has no other rank
+        LONE: 1,
     }
-    return {**{name: str(number) for name, number in numbers.items()}, **texts}
+    return {name: str(value) for name, value in variables.items()}
 
 
 def begin(folder: Path, rank: int) -> None:

@@ -2,7 +2,7 @@ import pytest
 import torch
 from unavailable import refusal
 
-from pytest_attnmem.backends.accelerator import Accelerator, open_backend
+from pytest_attnmem.backends.accelerator import open_backend
 from pytest_attnmem.measurement.protocol import Delta
 
 from .scripted_counters import ScriptedCounters
@@ -45,14 +45,17 @@ def test_a_device_that_does_not_count_requested_bytes():
 
 def test_priming_reports_the_bytes_that_stay():
     accelerator = ScriptedAccelerator()
-    exercise = lambda device, dtype: accelerator.allocate(64)  # noqa: E731
-    assert Accelerator("xpu", 0, accelerator, exercise, accelerator.hold).prime() == 64
+    backend = open_backend("", accelerator)
+    backend._exercise = lambda device, dtype: accelerator.allocate(64)
+    backend._hold = accelerator.hold
+    assert backend.prime() == 64
 
 
 def test_priming_refuses_counters_that_are_wrong_about_a_known_block():
     accelerator = ScriptedAccelerator(requested=False)
-    hold = lambda device, nbytes: accelerator.hold(device, nbytes // 2)  # noqa: E731
-    backend = Accelerator("xpu", 0, accelerator, lambda device, dtype: None, hold)
+    backend = open_backend("", accelerator)
+    backend._exercise = lambda device, dtype: None
+    backend._hold = lambda device, nbytes: accelerator.hold(device, nbytes // 2)
     assert refusal(backend.prime) == (
         f"backend 'accelerator' cannot measure here: on torch {torch.__version__} allocated_bytes"
         " rose by 500 B for a block of 1,000 B"

@@ -6,7 +6,7 @@ import pytest
 import torch
 from unavailable import refusal
 
-from pytest_attnmem.backends.cuda import Cuda, open_backend
+from pytest_attnmem.backends.cuda import open_backend
 from pytest_attnmem.measurement.protocol import Delta
 
 from .scripted_counters import ScriptedCounters
@@ -54,9 +54,10 @@ class ScriptedCuda(ScriptedCounters):
         self.calls.append("empty_cache")
 
 
-def opened(cuda, argument="", exercise=None):
+def opened(cuda, argument="", exercise=lambda device, dtype: None):
     backend = open_backend(argument, cuda)
-    return Cuda(backend._index, cuda, exercise or (lambda device, dtype: None), cuda.hold)
+    backend._exercise, backend._hold = exercise, cuda.hold
+    return backend
 
 
 def test_a_window_synchronizes_resets_reads_and_synchronizes_and_reads():

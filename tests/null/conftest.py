@@ -22,12 +22,18 @@ KEPT = "TORCH_CUBLAS_WORKSPACE_CACHE"
 #: The names that a script may use. A script answers last, and ends at once: torch may abort a
 #: process that ends while autograd's thread still frees a graph.
 PROLOGUE = """
-import json, os, sys
+import ctypes, json, os, sys
 from pytest_attnmem.nulldevice import counts
 MIB, GIB = 2**20, 2**30
 def answer(*values):
     print(json.dumps(values), flush=True)
     os._exit(0)
+def device_memory(device=0):
+    "Returns the bytes of the segments on a device, and their peak since the last reset."
+    current, peak = ctypes.c_size_t(), ctypes.c_size_t()
+    read = ctypes.CDLL(None).attnmem_null_memory
+    assert read(device, ctypes.byref(current), ctypes.byref(peak)) == 0
+    return current.value, peak.value
 """
 
 #: What a script begins with whose operators are noted, so that it reads true values.
@@ -39,6 +45,13 @@ from pytest_attnmem.backends.null.noting import noting
 from pytest_attnmem.backends.null.program import prepare
 prepare(10**11)
 """
+
+
+def ran(command, timeout=600, **options):
+    """Returns how a process ended, and what it printed."""
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=timeout, check=False, **options
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -57,9 +70,7 @@ def measured_on_null():
     def measure(table):
         attnmem = [sys.executable, "-m", "pytest_attnmem.cli", "run", "--device", "H100", "--"]
         program = [sys.executable, table.__file__, "null:H100"]
-        return subprocess.run(
-            [*attnmem, *program], capture_output=True, text=True, timeout=900, check=False
-        )
+        return ran([*attnmem, *program], timeout=900)
 
     return measure
 
@@ -95,14 +106,8 @@ def under(templates, tmp_path):
 
     def run(script, device="A100-80GB", devices=1, **more):
         if more:
-            done = subprocess.run(
-                [sys.executable, "-c", PROLOGUE + script],
-                env={**variables(), **environment(find_profile(device), devices), **more},
-                capture_output=True,
-                text=True,
-                timeout=300,
-                check=False,
-            )
+            over = {**variables(), **environment(find_profile(device), devices), **more}
+            done = ran([sys.executable, "-c", PROLOGUE + script], timeout=300, env=over)
             status, output, errors = done.returncode, done.stdout, done.stderr
         else:
             template = templates(device, devices)
@@ -145,14 +150,10 @@ def session(tmp_path):
         tmp_path.joinpath("test_it.py").write_text(tests, "utf-8")
         tmp_path.joinpath("pytest.ini").write_text(f"[pytest]\n{ini}", "utf-8")
         command = (sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA")
-        done = subprocess.run(
+        done = ran(
             [*command, "--attnmem-json=rows.json", *arguments],
             cwd=tmp_path,
             env={**os.environ, "COLUMNS": "160", **variables},
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
         )
         return Ran(done, tmp_path / "rows.json")
 
@@ -161,18 +162,16 @@ def session(tmp_path):
 
 @pytest.fixture
 def attnmem(tmp_path):
-    """Returns a function that runs ``attnmem run`` in a folder of its own."""
+    """Returns a function that runs ``attnmem run`` in a folder that has *script* as script.py.
 
-    def run(*arguments, env=os.environ):
-        return subprocess.run(
-            [sys.executable, "-m", "pytest_attnmem.cli", "run", *arguments],
-            cwd=tmp_path,
-            env={**env, "PYTHONPATH": str(PACKAGE)},
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+    A session of pytest keeps workspaces for its tests; a program of its own, *alone*, does not.
+    """
+
+    def run(*arguments, script="", alone=False):
+        tmp_path.joinpath("script.py").write_text(script, "utf-8")
+        command = [sys.executable, "-m", "pytest_attnmem.cli", "run", *arguments]
+        over = {name: value for name, value in os.environ.items() if not alone or name != KEPT}
+        return ran(command, cwd=tmp_path, env={**over, "PYTHONPATH": str(PACKAGE)})
 
     return run
 

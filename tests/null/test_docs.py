@@ -1,36 +1,23 @@
 """The output that the page of training shows of the null device is the real output."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "training.md"
-WORKSPACES = "TORCH_CUBLAS_WORKSPACE_CACHE"
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.skipif(not torch.__version__.startswith("2.15"), reason="the page shows torch 2.15")
-def test_the_program_prints_what_is_shown(tmp_path):
+def test_the_program_prints_what_is_shown(attnmem, tmp_path):
     blocks = BLOCK.findall(PAGE.read_text("utf-8"))
     (script,) = (text for _, title, text in blocks if 'title="train.py"' in title)
     (shown,) = (text for kind, _, text in blocks if kind == "console" and "$ attnmem run" in text)
     tmp_path.joinpath("train.py").write_text(script, "utf-8")
     command, *lines = shown.splitlines()
-    # A session keeps workspaces for its tests; a program of its own does not.
-    plain = {name: value for name, value in os.environ.items() if name != WORKSPACES}
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest_attnmem.cli", *command.split()[2:]],
-        cwd=tmp_path,
-        env=plain,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=True,
-    )
-    printed = done.stdout.splitlines()
+    done = attnmem(*command.removeprefix("$ attnmem run").split(), alone=True)
+    assert done.returncode == 0, done.stderr
+    printed = (done.stdout + done.stderr).splitlines()
     assert [line for line in lines if line not in printed] == []

@@ -20,11 +20,11 @@ cuda = ctypes.CDLL(None)
 SIZE = c_size_t(2 * MIB)
 def asked(call, spare=0):
     "Returns the code, whether there is a result, and by how much the account grew."
-    p, before = c_void_p(), counts.device_memory()[0]
+    p, before = c_void_p(), device_memory()[0]
     failing.value, spared.value = 1, spare
     code = call(byref(p))
     failing.value = 0
-    return [code, bool(p), (counts.device_memory()[0] - before) // (2 * MIB)]
+    return [code, bool(p), (device_memory()[0] - before) // (2 * MIB)]
 """
 
 

@@ -86,7 +86,8 @@ class Launch(ctypes.Structure):  # CUlaunchConfig
 class RuntimeLaunch(ctypes.Structure):  # cudaLaunchConfig_t
     _fields_ = [("grid", c_uint * 3), ("block", c_uint * 3), ("shared", c_size_t),
                 ("stream", c_void_p), ("attributes", c_void_p), ("count", c_uint)]
-for call in (cuda.cudaLaunchCooperativeKernel, cuda.__cudaLaunchKernel):
+runtime = cuda.cudaLaunchKernel, cuda.cudaLaunchCooperativeKernel, cuda.__cudaLaunchKernel
+for call in runtime:
     call.argtypes = [c_void_p, Dim3, Dim3, c_void_p, c_size_t, c_void_p]
 def each(threads, f=function):
     sizes = (1, 1, 1, threads, 1, 1)
@@ -97,8 +98,7 @@ def each(threads, f=function):
         cuda.cuLaunchCooperativeKernel(f, *sizes, 0, None, None),
         cuda.cuLaunchKernelEx(byref(Launch(grid, block)), f, None, None),
         cuda.cudaLaunchKernelExC(byref(RuntimeLaunch(grid, block)), kernel, None),
-        *(call(kernel, Dim3(1, 1, 1), Dim3(threads, 1, 1), None, 0, None)
-          for call in (cuda.cudaLaunchCooperativeKernel, cuda.__cudaLaunchKernel)),
+        *(call(kernel, Dim3(1, 1, 1), Dim3(threads, 1, 1), None, 0, None) for call in runtime),
     ]
 before = launched.value
 taken, count = each(1024), launched.value - before
@@ -110,12 +110,15 @@ grids = [fits(*most, 1, 1, 1)] + [fits(*[n + (i == j) for j, n in enumerate(most
 grids += [fits(*[int(i != j) for j in range(6)]) for i in range(6)]
 blocks = [fits(1, 1, 1, *of) for of in ((1024, 1, 1), (1, 1024, 1), (4, 4, 64), (16, 16, 4))]
 blocks += [fits(1, 1, 1, *of) for of in ((1025, 1, 1), (1, 1025, 1), (1, 1, 65), (32, 32, 2))]
-answer(taken, count, each(1025), cuda.cudaGetLastError(), each(1, None)[:3], grids, blocks)
+one = Dim3(1, 1, 1)
+shared = [cuda.cudaLaunchKernel(None, one, one, None, kib * 1024, None) for kib in (163, 164)]
+answer(taken, count, each(1025), cuda.cudaGetLastError(), each(1, None)[:3], grids, blocks, shared)
 """
     assert under(PRELUDE + script) == (
-        *([0] * 6, 6, [1] * 3 + [9] * 3, 9, [400] * 3),
+        *([0] * 7, 7, [1] * 3 + [9] * 4, 9, [400] * 3),
         [True] + [False] * 9,
         [True] * 4 + [False] * 4,
+        [0, 1],
     )
 
 

@@ -55,7 +55,7 @@ for _ in range(5000):
     code, at = malloc(size)
     assert (code, at) == (0, gap), (code, at, gap)
     live[at] = pages
-    assert counts.device_memory()[0] == sum(live.values()) * PAGE
+    assert device_memory()[0] == sum(live.values()) * PAGE
 answer(len(live) > 100)
 """
     assert under(PRELUDE + script) == (True,)
@@ -74,7 +74,7 @@ answer(free(p + PAGE), free(12345), free(p), free(p), free(None), malloc(0), mal
 def test_memory_counts_until_it_is_released_and_mapped_nowhere(under):
     script = """
 levels = []
-def level(): levels.append(counts.device_memory()[0] // PAGE)
+def level(): levels.append(device_memory()[0] // PAGE)
 (_, p), (_, a), (_, b) = reserve(8 * PAGE), create(PAGE), create(2 * PAGE)
 level()
 codes = [map(p, PAGE, a), map(p + PAGE, 2 * PAGE, b)]
@@ -138,7 +138,7 @@ ctypes.memset(p, 7, PAGE)
 source, away = ctypes.create_string_buffer(b"abc", 3), ctypes.create_string_buffer(3)
 cuda.cudaMemcpy(p, source, c_size_t(3), 4)
 cuda.cudaMemcpy(away, p, c_size_t(3), 4)
-level = counts.device_memory()[0]
+level = device_memory()[0]
 free(p.value)
 _, again = malloc(PAGE)
 cuda.cudaMemcpy(away, c_void_p(again), c_size_t(2), 4)
@@ -177,10 +177,10 @@ found += [cuda.cuMemRetainAllocationHandle(byref(handle), c_void_p(at))
           for at in (p, p + PAGE + 5, p + 3 * PAGE)] + [handle.value == a]
 unmap(p, 4 * PAGE)
 properties = Properties()
-found += [counts.device_memory()[0] // PAGE]
+found += [device_memory()[0] // PAGE]
 found += [cuda.cuMemGetAllocationPropertiesFromHandle(byref(properties), c_uint64(h))
           for h in (a, a + 1)] + [properties.type, properties.location, properties.id]
-found += [release(a), release(a), counts.device_memory()[0]]
+found += [release(a), release(a), device_memory()[0]]
 def range_of(at):
     code = cuda.cuMemGetAddressRange_v2(byref(base), byref(size), c_uint64(at))
     return [base.value, size.value] if code == 0 else code
@@ -189,7 +189,7 @@ found += [range_of(block + 2 * PAGE) == [block, 3 * PAGE], range_of(p + 9) == [p
 found += [range_of(12345), cuda.cuMemGetAddressRange_v2(None, None, c_uint64(block))]
 found += [cuda.cuMemAddressFree(c_uint64(at), c_size_t(n * PAGE))
           for at, n in ((p, 3), (p + PAGE, 3), (block, 3), (p, 4), (p, 4))]
-answer(found, free(block), counts.device_memory()[0])
+answer(found, free(block), device_memory()[0])
 """
     retained = [1, 0, 1, True]
     handle = [2, 0, 1, 1, 1, 0, 0, 1, 0]
@@ -263,9 +263,9 @@ with open("/proc/self/statm") as pages:
     now = int(pages.read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (now + 32 * GIB, limit[1]))
 (code, first), (refused, _) = malloc(GIB), malloc(70 * GIB)
-levels = [counts.device_memory()[0]]
+levels = [device_memory()[0]]
 resource.setrlimit(resource.RLIMIT_AS, limit)
 again, _ = malloc(70 * GIB)
-answer(code, refused, levels, again, counts.device_memory()[0] // GIB)
+answer(code, refused, levels, again, device_memory()[0] // GIB)
 """
     assert under(PRELUDE + script) == (0, 2, [2**30], 0, 71)

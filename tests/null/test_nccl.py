@@ -82,7 +82,7 @@ answer([[code, part and of(part)] for code, part in parts], known, counts.unknow
 def test_buffers_of_nccl_are_memory_of_the_device(under):
     script = """
 comm, buffer = made(nccl.ncclCommInitRank, 1, id, 0), made(nccl.ncclMemAlloc, c_size_t(3 * MIB))
-levels = [counts.device_memory()[0] // MIB]
+levels = [device_memory()[0] // MIB]
 registered, operation = c_void_p(), c_int()
 codes = [nccl.ncclCommRegister(comm, buffer, c_size_t(8), byref(registered))]
 codes += [nccl.ncclCommDeregister(comm, registered)]
@@ -90,7 +90,7 @@ codes += [nccl.ncclCommRegister(None, buffer, c_size_t(8), byref(registered))]
 codes += [nccl.ncclRedOpCreatePreMulSum(byref(operation), None, 7, 0, comm)]
 codes += [nccl.ncclRedOpDestroy(operation, comm)]
 codes += [nccl.ncclMemFree(buffer), nccl.ncclMemFree(buffer)]
-levels += [counts.device_memory()[0]]
+levels += [device_memory()[0]]
 work = [getattr(nccl, "nccl" + name)(buffer, buffer, c_size_t(2), 7, 0, comm, None)
         for name in ("AllGather", "AllReduce", "AlltoAll", "Bcast", "Broadcast", "Gather",
                      "Reduce", "ReduceScatter", "Scatter", "Send", "Recv")]

@@ -2,7 +2,6 @@
 
 import importlib
 import json
-import os
 import re
 import subprocess
 import sys
@@ -13,26 +12,19 @@ import pytest
 import recordings
 from recordings import INSTALLED
 
-import pytest_attnmem
-
 HERE = Path(__file__).parent
 BENCHMARKS = HERE.parents[1] / "benchmarks"
 TRAINER, ASSETS = (BENCHMARKS / f"ranks_{name}.py" for name in ("trainer_program", "titan_assets"))
-#: The switch of workspaces, which the plugin sets for the tests themselves.
-KEPT = "TORCH_CUBLAS_WORKSPACE_CACHE"
-PACKAGE = Path(str(pytest_attnmem.__file__)).parents[1]
 ON = ("--attnmem-backend=null:H100", "--attnmem-report")
 
 
 @pytest.fixture
 def ranks(attnmem, tmp_path):
-    """Returns a function that runs a script and returns the JSON and what was printed."""
+    """Returns a function that runs a program and returns the JSON and what was printed."""
 
-    others = {name: value for name, value in os.environ.items() if name != KEPT}
-
-    def run(script, *arguments, program=()):
-        command = ("--device", "H100", *arguments, "--json", "found.json", "--", str(script))
-        done = attnmem(*command, *program, env=others)
+    def run(program, *arguments, given=(), script=""):
+        command = ("--device", "H100", *arguments, "--json", "found.json", "--", str(program))
+        done = attnmem(*command, *given, script=script, alone=True)
         assert done.returncode == 0, done.stderr
         return json.loads(tmp_path.joinpath("found.json").read_text("utf-8")), done
 
@@ -78,10 +70,8 @@ print(count.item())
 """
 
 
-def test_a_tensor_without_dimensions_travels(ranks, tmp_path):
-    script = tmp_path / "scalar.py"
-    script.write_text(SCALAR, "utf-8")
-    _, done = ranks(script, "--ranks", "2", "--rank", "all")
+def test_a_tensor_without_dimensions_travels(ranks):
+    _, done = ranks("script.py", "--ranks", "2", "--rank", "all", script=SCALAR)
     assert done.stdout == "7\n"  # the first rank prints
 
 
@@ -110,9 +100,8 @@ print(own.tolist())
 """
 
 
-def test_values_of_other_ranks_are_marked_and_what_they_send_is_unknown(ranks, tmp_path):
-    tmp_path.joinpath("script.py").write_text(VALUES, "utf-8")
-    found, done = ranks("script.py", "--ranks", "4", "--rank", "1")
+def test_values_of_other_ranks_are_marked_and_what_they_send_is_unknown(ranks):
+    found, done = ranks("script.py", "--ranks", "4", "--rank", "1", script=VALUES)
     assert done.stdout.splitlines() == ["[0.0, 4.0, 8.0, 12.0]", "[1.0, 1.0]", "[nan, nan]"]
     assert found["ranks"][0]["assumed_values"] == [
         "a value was read at script.py:6: the other ranks of allreduce do not run, and were taken"
@@ -136,10 +125,9 @@ print(part.tolist())
 @pytest.mark.skipif(
     INSTALLED in ("2.13", "2.14"), reason="PyTorch does not tell the factor of a sum before 2.15"
 )
-def test_a_sum_of_scaled_values_is_known(ranks, tmp_path):
+def test_a_sum_of_scaled_values_is_known(ranks):
     """FSDP2 reduces gradients so if a program sets a factor, as torchtitan does."""
-    tmp_path.joinpath("script.py").write_text(SCALED, "utf-8")
-    _, done = ranks("script.py", "--ranks", "4", "--rank", "0")
+    _, done = ranks("script.py", "--ranks", "4", "--rank", "0", script=SCALED)
     assert done.stdout == "[2.0, 2.0]\n"
 
 
@@ -245,12 +233,15 @@ def test_a_budget_holds_for_each_rank(session):
 
 
 FORMULA_AND_CONTRACT = """
+from functools import partial
 import pytest, torch, torch.distributed as dist
 from torch import nn
 from torch.distributed.fsdp import fully_shard
 
 D = 512
 P = 2 * (D * D + D)
+pytestmark = pytest.mark.parametrize("N", [256])
+budget = partial(pytest.mark.memory_budget, ranks=8, P=P, D=D)
 
 def trained(sharded, N):
     dist.init_process_group("nccl")
@@ -264,32 +255,27 @@ def trained(sharded, N):
         step.step()
         step.zero_grad()
 
-@pytest.mark.parametrize("N", [256])
-@pytest.mark.memory_budget("P/W*16 + 6*P + O(N*D)", ranks=8, P=P, D=D)
+@budget("P/W*16 + 6*P + O(N*D)")
 def test_sharded(N):
     trained(True, N)
 
-@pytest.mark.parametrize("N", [256])
-@pytest.mark.memory_budget("P/W*16 + 6*P + O(N*D)", ranks=8, P=P, D=D)
+@budget("P/W*16 + 6*P + O(N*D)")
 def test_replicated(N):
     trained(False, N)
 
-@pytest.mark.parametrize("N", [256])
-@pytest.mark.memory_budget("P/W*16 + O(N*D)", ranks=8, P=P, D=D)
+@budget("P/W*16 + O(N*D)")
 def test_square(N, W):
     part = torch.ones(4 * P // W, device="cuda")
     x = torch.ones(N, N, device="cuda")
 
-@pytest.mark.parametrize("N", [256])
-@pytest.mark.memory_budget("P/W*16 + 400 + O(N*D/W)", ranks=8, P=P, D=D)
+@budget("P/W*16 + 400 + O(N*D/W)")
 def test_worlds(N, W):
     dist.init_process_group("nccl")
     part = torch.ones(4 * P // W, device="cuda")
     same = torch.ones(100, device="cuda")
     x = torch.ones(N, D // W, device="cuda")
 
-@pytest.mark.parametrize("N", [256])
-@pytest.mark.memory_budget("P/W*16 + 396 + O(N*D/W)", ranks=8, P=P, D=D)
+@budget("P/W*16 + 396 + O(N*D/W)")
 def test_copies(N, W):
     dist.init_process_group("nccl")
     part = torch.ones(4 * P // W, device="cuda")
@@ -333,9 +319,8 @@ for _ in range(3):
 """
 
 
-def test_buckets_of_ddp_are_counted_and_equal_on_all_ranks(ranks, tmp_path):
-    tmp_path.joinpath("script.py").write_text(DDP, "utf-8")
-    found, done = ranks("script.py", "--ranks", "2", "--rank", "all")
+def test_buckets_of_ddp_are_counted_and_equal_on_all_ranks(ranks):
+    found, done = ranks("script.py", "--ranks", "2", "--rank", "all", script=DDP)
     assert done.stdout.splitlines() == ["True"] * 3
     assert "attnmem: ranks 0-1 need the same memory" in done.stderr
     assert [rank["assumed_values"] for rank in found["ranks"]] == [[], []]
@@ -347,7 +332,7 @@ def test_buckets_of_ddp_are_counted_and_equal_on_all_ranks(ranks, tmp_path):
 )
 @pytest.mark.parametrize("version", [1, 2])
 def test_the_trainer_of_transformers_runs_unchanged(ranks, version):
-    found, done = ranks(TRAINER, "--ranks", "8", "--rank", "last", program=[str(version)])
+    found, done = ranks(TRAINER, "--ranks", "8", "--rank", "last", given=[str(version)])
     assert done.stdout.count("'grad_norm': '") == 2
     assert "nan" not in done.stdout
     (last,) = found["ranks"]
@@ -364,7 +349,7 @@ def test_torchtitan_runs_unchanged(ranks, tmp_path):
     subprocess.run([sys.executable, ASSETS, tmp_path], check=True)
     sys.path.insert(0, str(BENCHMARKS))
     titan = importlib.import_module("ranks_page").TITAN
-    found, done = ranks(titan[0], "--ranks", "8", "--rank", "0", program=titan[1:])
+    found, done = ranks(titan[0], "--ranks", "8", "--rank", "0", given=titan[1:])
     losses = re.findall(r"loss: +(\d+\.\d+)", done.stdout + done.stderr)
     assert len(losses) == 2
     assert all(7 < float(loss) < 9 for loss in losses)

@@ -2,11 +2,9 @@
 
 import json
 import subprocess
-from pathlib import Path
 
-import pytest_attnmem
+import pytest
 
-PACKAGE = str(Path(str(pytest_attnmem.__file__)).parents[1])
 SCRIPT = """
 import sys
 import torch
@@ -16,16 +14,27 @@ assert torch.ones(4, device="cuda").sum().item() == torch.ones(4, device="cuda")
 """
 
 
-def test_a_script_runs_with_its_arguments_and_its_peaks_are_printed(attnmem, tmp_path):
-    tmp_path.joinpath("script.py").write_text(SCRIPT, "utf-8")
-    done = attnmem("--device", "2xH100", "--json", "peaks.json", "--", "script.py", "-x", "a b")
-    assert done.returncode == 0, done.stderr
+@pytest.fixture
+def measured(attnmem, tmp_path):
+    """Returns a function that runs a script on an H100, and returns the process and its JSON."""
+
+    def run(script, *arguments, device="H100"):
+        options = ("--device", device, "--json", "peaks.json", "--", "script.py")
+        done = attnmem(*options, *arguments, script=script)
+        assert done.returncode == 0, done.stderr
+        return done, json.loads(tmp_path.joinpath("peaks.json").read_text("utf-8"))
+
+    return run
+
+
+def test_a_script_runs_with_its_arguments_and_its_peaks_are_printed(measured):
+    done, found = measured(SCRIPT, "-x", "a b", device="2xH100")
     assert done.stdout == "__main__ ['-x', 'a b'] NVIDIA H100 (attnmem null device)\n"
     assert done.stderr.splitlines() == [
         "attnmem: null:2xH100: cuda:0 at its peak 1.0 MiB requested, 1.0 MiB allocated, 2.0 MiB"
         " reserved"
     ]
-    assert json.loads(tmp_path.joinpath("peaks.json").read_text("utf-8")) == {
+    assert found == {
         "null_device": {"devices": "2xH100", "unknown_calls": {}, "device_reads": 0},
         "unknown_values": [],
         "assumed_values": [],
@@ -43,7 +52,7 @@ def test_a_script_runs_with_its_arguments_and_its_peaks_are_printed(attnmem, tmp
     }
 
 
-def test_processes_that_a_program_starts_have_values_and_peaks(attnmem, tmp_path):
+def test_processes_that_a_program_starts_have_values_and_peaks(measured):
     script = """
 import multiprocessing, os, subprocess, sys, torch
 def double(n):
@@ -57,8 +66,7 @@ if __name__ == "__main__":
     for end in ("pass", "import os; os._exit(0)"):
         subprocess.run([sys.executable, "-c", code + end])
 """
-    tmp_path.joinpath("script.py").write_text(script, "utf-8")
-    done = attnmem("--device", "H100", "--json", "peaks.json", "--", "script.py")
+    done, found = measured(script)
     assert done.stdout.split() == ["524288.0", "524288.0", "256.0", "256.0"]
     kib = "1.0 KiB requested, 1.5 KiB allocated, 2.0 MiB reserved"
     mib = "1.0 MiB requested, 1.0 MiB allocated, 2.0 MiB reserved"
@@ -68,13 +76,12 @@ if __name__ == "__main__":
         f"attnmem: null:H100: ForkServerProcess-2: cuda:0 at its peak {mib}",
         "attnmem: 1 child process was not counted",
     ]
-    found = json.loads(tmp_path.joinpath("peaks.json").read_text("utf-8"))
     # with the sum, its scratch and the product
     assert found["processes"][1]["peaks"]["cuda:0"]["requested_bytes"] == 2**20 + 136
     assert (found["peaks"], found["uncounted_processes"]) == ({}, 1)
 
 
-def test_ranks_of_torchrun_have_values_and_peaks(attnmem, tmp_path):
+def test_ranks_of_torchrun_have_values_and_peaks(attnmem):
     script = """
 import torch
 import torch.distributed as dist
@@ -86,9 +93,8 @@ dist.all_reduce(x)
 print(rank, before, x[0].item(), flush=True)
 dist.destroy_process_group()
 """
-    tmp_path.joinpath("script.py").write_text(script, "utf-8")
     torchrun = ("-m", "torch.distributed.run", "--nproc-per-node=2", "script.py")
-    done = attnmem("--device", "2xH100", "--", *torchrun)
+    done = attnmem("--device", "2xH100", "--", *torchrun, script=script)
     assert sorted(done.stdout.splitlines()) == ["0 262144.0 2.0", "1 524288.0 2.0"], done.stderr
     assert [line for line in done.stderr.splitlines() if line.startswith("attnmem")] == [
         "attnmem: null:2xH100: script.py, rank 0: cuda:0 at its peak 1.0 MiB requested, 1.0 MiB"
@@ -100,7 +106,7 @@ dist.destroy_process_group()
     ]
 
 
-def test_a_program_that_resets_its_peak_has_the_largest(attnmem, tmp_path):
+def test_a_program_that_resets_its_peak_has_the_largest(measured):
     """Training loops do so to log the peak of each step."""
     script = """
 import torch
@@ -108,10 +114,7 @@ torch.empty(2**20, dtype=torch.uint8, device="cuda")
 torch.cuda.reset_peak_memory_stats()
 torch.empty(2**10, dtype=torch.uint8, device="cuda")
 """
-    tmp_path.joinpath("script.py").write_text(script, "utf-8")
-    done = attnmem("--device", "H100", "--json", "peaks.json", "--", "script.py")
-    assert done.returncode == 0, done.stderr
-    found = json.loads(tmp_path.joinpath("peaks.json").read_text("utf-8"))
+    _, found = measured(script)
     assert found["peaks"]["cuda:0"]["requested_bytes"] == 2**20
 
 
@@ -131,31 +134,29 @@ print((torch.ones(2, device="cuda") + 1).tolist())
 sys.exit(3)
 """
     tmp_path.joinpath("own.c").write_text(source, "utf-8")
-    tmp_path.joinpath("script.py").write_text(script, "utf-8")
     command = ["cc", "-shared", "-fPIC", "-o", "own.so", "own.c"]
     subprocess.run(command, cwd=tmp_path, check=True, timeout=60)
-    done = attnmem("--device", "H100", "--", "script.py")
+    done = attnmem("--device", "H100", "--", "script.py", script=script)
     assert (done.returncode, done.stdout, done.stderr) == (
         *(3, "[2.0, 2.0]\n"),
         "attnmem: null:H100: the program's own allocator (pluggable) counts no memory\n",
     )
 
 
-def test_modules_and_pythons_run_too_and_exit_codes_come_back(attnmem, tmp_path):
-    tmp_path.joinpath("module.py").write_text("import sys; sys.exit(len(sys.argv))", "utf-8")
-    assert attnmem("--", "-m", "module", "a").returncode == 2
-    assert attnmem("python", "module.py").returncode == 1
+def test_modules_and_pythons_run_too_and_exit_codes_come_back(attnmem):
+    script = "import sys; sys.exit(len(sys.argv))"
+    assert attnmem("--", "-m", "script", "a", script=script).returncode == 2
+    assert attnmem("python", "script.py", script=script).returncode == 1
 
 
-def test_code_runs_as_python_runs_it(attnmem, tmp_path):
-    tmp_path.joinpath("beside.py").write_text("found = 'beside'", "utf-8")
+def test_code_runs_as_python_runs_it(attnmem):
     code = """
-import sys, beside, __main__
+import sys, script, __main__
 def double(x): return 2 * x
-print(__name__, sys.argv, sys.path[0] == "", beside.found, __main__.double(3))
+print(__name__, sys.argv, sys.path[0] == "", script.found, __main__.double(3))
 raise ValueError("x")
 """
-    done = attnmem("--", "-c", code, "-x", "a b")
+    done = attnmem("--", "-c", code, "-x", "a b", script="found = 'beside'")
     assert done.returncode == 1
     assert done.stdout == "__main__ ['-c', '-x', 'a b'] True beside 6\n"
     assert done.stderr.splitlines()[:2] == [
@@ -164,9 +165,8 @@ raise ValueError("x")
     ]
 
 
-def test_an_error_is_shown_as_python_shows_it(attnmem, tmp_path):
-    tmp_path.joinpath("script.py").write_text("def f(): raise ValueError('x')\nf()\n", "utf-8")
-    done = attnmem("--", "script.py")
+def test_an_error_is_shown_as_python_shows_it(attnmem):
+    done = attnmem("--", "script.py", script="def f(): raise ValueError('x')\nf()\n")
     assert done.returncode == 1
     lines = done.stderr.splitlines()
     assert lines[0] == "Traceback (most recent call last):"
@@ -174,35 +174,30 @@ def test_an_error_is_shown_as_python_shows_it(attnmem, tmp_path):
     assert lines[-2:] == ["ValueError: x", "attnmem: null:A100-80GB: nothing was allocated"]
 
 
-def test_pytest_is_a_program_and_auto_takes_the_null_device(attnmem, tmp_path):
-    tmp_path.joinpath("test_it.py").write_text(
-        """
+def test_pytest_is_a_program_and_auto_takes_the_null_device(attnmem):
+    script = """
 import pytest
 import torch
 
 @pytest.mark.memory_budget(16, exact=True)
 def test_it():
     torch.ones(4, device="cuda")
-""",
-        "utf-8",
-    )
-    pytest_itself = ("-m", "pytest", "-p", "no:cacheprovider", "--attnmem-report")
-    done = attnmem("--device=T4", "--", *pytest_itself)
+"""
+    pytest_itself = ("-m", "pytest", "-p", "no:cacheprovider", "--attnmem-report", "script.py")
+    done = attnmem("--device=T4", "--", *pytest_itself, script=script)
     assert done.returncode == 0, done.stdout
     assert "null:T4" in done.stdout
 
 
-def test_a_device_that_torch_has_no_kernels_for_is_refused(attnmem, tmp_path):
-    tmp_path.joinpath("script.py").write_text("print('ran')", "utf-8")
-    done = attnmem("--device", "V100", "--", "script.py")
+def test_a_device_that_torch_has_no_kernels_for_is_refused(attnmem):
+    done = attnmem("--device", "V100", "--", "script.py", script="print('ran')")
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert line.startswith("attnmem run: torch ")
     assert "has no kernels for null:V100, whose compute capability is 7.0" in line
 
 
-def test_cub_runs_the_kernels_of_a_lower_capability(attnmem, tmp_path):
+def test_cub_runs_the_kernels_of_a_lower_capability(attnmem):
     script = "import torch; print(torch.ones(99, device='cuda').nonzero().shape)"
-    tmp_path.joinpath("script.py").write_text(script, "utf-8")
-    done = attnmem("--device", "L4", "--", "script.py")
+    done = attnmem("--device", "L4", "--", "script.py", script=script)
     assert done.stdout == "torch.Size([99, 1])\n", done.stderr

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import torch
@@ -120,10 +120,6 @@ class Answer:
     """The first call whose trace is another one, and both traces; empty if there is none."""
     failed: bool = False
     """True if that call failed on null: its error stands for the trace."""
-
-    def as_json(self) -> dict[str, Any]:
-        """Returns the values by name."""
-        return asdict(self)
 
 
 class NullCalls:

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import warnings
+from dataclasses import asdict
 from typing import Any
 
 from ...leave import leave
@@ -43,7 +44,7 @@ def main(rules: str) -> None:
     tell({"ready": True})
     for word in sys.stdin:
         op = word.strip()
-        tell(calls.answer(op, lines.get(op, ())).as_json())
+        tell(asdict(calls.answer(op, lines.get(op, ()))))
     answers.flush()
     leave(0)
 

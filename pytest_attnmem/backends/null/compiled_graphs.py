@@ -7,7 +7,6 @@ graph, so the tape keeps the graph, and the kernels are launched for their memor
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from ...values.host_graph import HostGraph, host_graph
 from ...values.host_operators.compiled_graphs import GRAPH, split
 from ..import_watch import after_import
-from .noting import noting
+from .noting import Noting
 
 
 class _Compiling(threading.local):
@@ -24,11 +23,11 @@ class _Compiling(threading.local):
     graph: HostGraph | None = None
 
 
-def follow_inductor() -> None:
+def follow_inductor(noting: Noting) -> None:
     """Makes each graph that Inductor compiles note its runs."""
     compiling = _Compiling()
     after_import("torch._inductor.compile_fx", partial(_keep_graphs, compiling))
-    after_import("torch._inductor.output_code", partial(_note_runs, compiling))
+    after_import("torch._inductor.output_code", partial(_note_runs, compiling, noting))
     after_import("torch._functorch.config", _compile_graphs)
 
 
@@ -56,7 +55,7 @@ def _keep_graphs(compiling: _Compiling, module: ModuleType) -> None:
     inductor._compile_fx_inner = compiled
 
 
-def _note_runs(compiling: _Compiling, module: ModuleType) -> None:
+def _note_runs(compiling: _Compiling, noting: Noting, module: ModuleType) -> None:
     """Makes the code of a graph note its runs, below what may run in its place.
 
     A selective checkpoint returns earlier results, and does not run the code.
@@ -66,15 +65,12 @@ def _note_runs(compiling: _Compiling, module: ModuleType) -> None:
 
     def completed(self: Any, *args: Any, **kwargs: Any) -> Any:
         if compiling.graph is not None and self.current_callable is not None:
-            self.current_callable = partial(_noted, compiling.graph, self.current_callable)
+            self.current_callable = partial(_noted, noting, compiling.graph, self.current_callable)
         return post_compile(self, *args, **kwargs)
 
     kind.CompiledFxGraph.post_compile = completed
 
 
-def _noted(graph: HostGraph, run: Callable[[Any], Any], inputs: Any) -> Any:
+def _noted(noting: Noting, graph: HostGraph, run: Any, inputs: Any) -> Any:
     """Returns the outputs of a compiled graph."""
-    found = noting()
-    if found is None:
-        return run(inputs)
-    return found.as_one(GRAPH, partial(split, graph, inputs), partial(run, inputs), graph.aliases)
+    return noting.as_one(GRAPH, partial(split, graph, inputs), partial(run, inputs), graph.aliases)

@@ -16,8 +16,10 @@ from .noting import Noting
 
 _aten = torch.ops.aten
 
-#: From what a function returned and its arguments to what it wrote: an operator and its arguments.
-Rule = Callable[..., Iterator[tuple[Any, ...]]]
+#: What a function wrote: operators and their arguments.
+Writes = Iterator[tuple[Any, ...]]
+#: From what a function returned and its arguments to what it wrote.
+Rule = Callable[..., Writes]
 
 _MEAN = 4
 #: By ncclRedOp_t; the mean is a sum at first.
@@ -47,17 +49,13 @@ def _noted(noting: Noting, function: Any, rule: Rule) -> Any:
     return run
 
 
-def _copied(
-    targets: Sequence[torch.Tensor], sources: Sequence[torch.Tensor]
-) -> Iterator[tuple[Any, ...]]:
+def _copied(targets: Sequence[torch.Tensor], sources: Sequence[torch.Tensor]) -> Writes:
     for target, source in zip(targets, sources, strict=True):
         if target.data_ptr() != source.data_ptr():
             yield _aten.copy_.default, target, source
 
 
-def _reduced(
-    target: torch.Tensor, sources: Sequence[torch.Tensor], op: int
-) -> Iterator[tuple[Any, ...]]:
+def _reduced(target: torch.Tensor, sources: Sequence[torch.Tensor], op: int) -> Writes:
     others = [source for source in sources if source.data_ptr() != target.data_ptr()]
     if len(others) == len(sources):
         yield _aten.copy_.default, target, others.pop(0)
@@ -72,64 +70,40 @@ def _place(tensor: torch.Tensor, number: int, like: torch.Tensor) -> torch.Tenso
     return tensor.view(-1).narrow(0, number * like.numel(), like.numel()).view(like.shape)
 
 
-def _broadcast(out: Any, tensor: torch.Tensor, devices: Any) -> Iterator[tuple[Any, ...]]:
-    yield from _copied(out, [tensor] * len(out))
+def _broadcast(targets: Sequence[torch.Tensor], source: torch.Tensor) -> Writes:
+    return _copied(targets, [source] * len(targets))
 
 
-def _broadcast_out(out: Any, tensor: torch.Tensor, targets: Any) -> Iterator[tuple[Any, ...]]:
-    yield from _broadcast(targets, tensor, None)
-
-
-def _broadcast_coalesced(
-    out: Any, tensors: Any, devices: Any, size: int
-) -> Iterator[tuple[Any, ...]]:
+def _broadcast_coalesced(out: Any, tensors: Any, *_: Any) -> Writes:
     for targets in out:
         yield from _copied(targets, tensors)
 
 
-def _nccl_broadcast(
-    out: None, tensors: Any, root: int, streams: Any, comms: None
-) -> Iterator[tuple[Any, ...]]:
-    yield from _broadcast(tensors, tensors[root], None)
-
-
-def _nccl_reduce(
-    out: None, inputs: Any, target: torch.Tensor, root: int, op: int, streams: Any, comms: None
-) -> Iterator[tuple[Any, ...]]:
-    yield from _reduced(target, inputs, op)
-
-
-def _nccl_all_reduce(
-    out: None, inputs: Any, targets: Any, op: int, streams: Any, comms: None
-) -> Iterator[tuple[Any, ...]]:
+def _all_reduce(out: None, inputs: Any, targets: Any, op: int, *_: Any) -> Writes:
     yield from _reduced(targets[0], inputs, op)
-    yield from _broadcast(targets[1:], targets[0], None)
+    yield from _broadcast(targets[1:], targets[0])
 
 
-def _nccl_all_gather(
-    out: None, inputs: Any, targets: Any, streams: Any, comms: None
-) -> Iterator[tuple[Any, ...]]:
+def _all_gather(out: None, inputs: Any, targets: Any, *_: Any) -> Writes:
     for target in targets:
         places = [_place(target, number, source) for number, source in enumerate(inputs)]
         yield from _copied(places, inputs)
 
 
-def _nccl_reduce_scatter(
-    out: None, inputs: Any, targets: Any, op: int, streams: Any, comms: None
-) -> Iterator[tuple[Any, ...]]:
+def _reduce_scatter(out: None, inputs: Any, targets: Any, op: int, *_: Any) -> Writes:
     for number, target in enumerate(targets):
         yield from _reduced(target, [_place(one, number, target) for one in inputs], op)
 
 
 _RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
-        "_broadcast": _broadcast,
-        "_broadcast_out": _broadcast_out,
+        "_broadcast": lambda out, tensor, devices: _broadcast(out, tensor),
+        "_broadcast_out": lambda out, tensor, targets: _broadcast(targets, tensor),
         "_broadcast_coalesced": _broadcast_coalesced,
-        "_nccl_broadcast": _nccl_broadcast,
-        "_nccl_reduce": _nccl_reduce,
-        "_nccl_all_reduce": _nccl_all_reduce,
-        "_nccl_all_gather": _nccl_all_gather,
-        "_nccl_reduce_scatter": _nccl_reduce_scatter,
+        "_nccl_broadcast": lambda out, tensors, root, *_: _broadcast(tensors, tensors[root]),
+        "_nccl_reduce": lambda out, inputs, target, root, op, *_: _reduced(target, inputs, op),
+        "_nccl_all_reduce": _all_reduce,
+        "_nccl_all_gather": _all_gather,
+        "_nccl_reduce_scatter": _reduce_scatter,
     }
 )

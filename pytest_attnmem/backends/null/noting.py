@@ -88,7 +88,7 @@ class Noting:
         note_constants(self._keys)
         end_failed_prints()
         self._guard.__enter__()
-        self._answers = ask(self._copy_known)
+        ask(self._copy_known)
         self._threads.start()
         torch.UntypedStorage.resize_ = self._noting_resize(torch.UntypedStorage.resize_)  # type: ignore[method-assign]
 
@@ -120,7 +120,7 @@ class Noting:
         """
         if self._thread.running:
             return False
-        with torch._C._DisableTorchDispatch(), excluding(self._keys):
+        with self._unnoted():
             self.find_foreign_launches()
             self.storages.drop_freed()
             found = self.storages.slot_at(address)

@@ -31,17 +31,23 @@ from ...nulldevice.launch import active
 from ...nulldevice.torchrun import LONE
 from ...program_frames import hide_own_frames
 from ...units import format_size
-from ..import_watch import after_import
 from .built_kernels import refuse_without_kernels
 from .compiled_graphs import follow_inductor
 from .device_collectives import follow_device_collectives
 from .failed_calls import leave_streams, refuse_in_the_program
 from .hidden_frames import hide_frames
 from .noting import Noting, noting
-from .program_peaks import FOLDER, PeaksLeft, ProgramPeaks, StartedProcesses, held_at_peak, record
+from .program_peaks import (
+    FOLDER,
+    PeaksLeft,
+    ProgramPeaks,
+    StartedProcesses,
+    held_at_peak,
+    record_history,
+)
 from .settled_backward import settle_each_pass
 from .triton_launches import follow_triton
-from .tuning import keep_first, keep_first_configuration
+from .tuning import keep_first_configurations
 
 #: Seconds for autograd's thread to free its graph: PyTorch aborts a process that ends before that,
 #: and ``backward()`` is often the last call of a program that computes nothing.
@@ -63,8 +69,7 @@ def prepare(values_limit: int | None, *, must_know: bool = True) -> None:
     program ``must_know`` it; else a number is NaN.
     """
     if cudnn.stand_in():
-        after_import("triton.runtime.autotuner", keep_first)
-        keep_first_configuration()
+        keep_first_configurations()
         leave_streams()
         settle_each_pass()
         if values_limit is not None:
@@ -72,8 +77,8 @@ def prepare(values_limit: int | None, *, must_know: bool = True) -> None:
             noted.start()
             follow_device_collectives(noted)
             hide_frames()
-            follow_triton()
-            follow_inductor()
+            follow_triton(noted)
+            follow_inductor(noted)
             follow_processes(values_limit, must_know)
             refuse_in_the_program()
 
@@ -126,7 +131,7 @@ def _as_rank() -> None:
         from ..ranks.lone_rank import be_alone  # a torch may lack torch.distributed
 
         be_alone()
-        record()
+        record_history("all", context="alloc", stacks="python")  # with the lines of the program
 
 
 def _held(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import current_process, parent_process
 from multiprocessing.util import Finalize, register_after_fork
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Any, Final, Literal
 
 import torch
 
-from ..counter_backend import COUNTERS, ResetWatch
+from ..counter_backend import COUNTERS, reset_watch
 from ..tracing.tensor_origin import user_frame
 
 
@@ -30,13 +30,12 @@ class ProgramPeaks:
 
     def __init__(self) -> None:
         self._highest: dict[str, dict[str, int]] = {}
-        self._resets = ResetWatch()
         self.uncounted = ""
         """The reason why there are no peaks; empty if they are counted."""
 
     def keep(self) -> None:
         """Keeps the peaks before the program resets them, for the rest of the process."""
-        self._resets.start(self._save)
+        reset_watch().start(self._save)
 
     def read(self) -> dict[str, dict[str, int]]:
         """Returns the peaks in bytes, by device and kind, of the devices that were used."""
@@ -127,11 +126,6 @@ class StartedProcesses:
 BACKWARD = "backward"
 
 
-def record() -> None:
-    """Makes the allocator record its allocations, with lines, for the rest of the process."""
-    record_history("all", context="alloc", stacks="python")
-
-
 def record_history(enabled: Literal["all"] | None, **options: Any) -> None:
     """Makes the allocator record its allocations, or stop for None; PyTorch has the options."""
     torch.cuda.memory._record_memory_history(enabled, **options)
@@ -164,7 +158,11 @@ def at_peak(entries: Sequence[Mapping[str, Any]], peak: int) -> dict[str, int]:
     alive.clear()
     for entry in entries[: last + 1]:
         _changed(alive, entry)
-    return _by_line(alive.values())
+    held: Counter[str] = Counter()
+    for entry in alive.values():
+        frames = [(f["filename"], f["line"], f["name"]) for f in entry.get("frames", ())]
+        held[user_frame(frames).where or BACKWARD] += entry["size"]
+    return dict(held.most_common())
 
 
 def _changed(alive: dict[int, Mapping[str, Any]], entry: Mapping[str, Any]) -> int:
@@ -176,11 +174,3 @@ def _changed(alive: dict[int, Mapping[str, Any]], entry: Mapping[str, Any]) -> i
         freed = alive.pop(entry["addr"], None)
         return -int(freed["size"]) if freed else 0
     return 0
-
-
-def _by_line(entries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    held: Counter[str] = Counter()
-    for entry in entries:
-        frames = [(f["filename"], f["line"], f["name"]) for f in entry.get("frames", ())]
-        held[user_frame(frames).where or BACKWARD] += entry["size"]
-    return dict(held.most_common())

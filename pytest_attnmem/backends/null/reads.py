@@ -6,7 +6,6 @@ import ctypes
 import math
 import sys
 from collections.abc import Callable
-from functools import partial
 from multiprocessing import parent_process
 from typing import Any
 
@@ -23,6 +22,7 @@ from .outcomes import OUTCOMES, succeeded
 from .sizes import SIZES
 
 _aten = torch.ops.aten
+_READS = " reads the device inside, and its answer depends on it"
 
 
 class Reads:
@@ -70,7 +70,7 @@ class Reads:
     def _refuse_zeros(self, func: Any, before: int) -> None:
         """Refuses an operator that read zeros since ``before``, when so many reads got zeros."""
         if self._zeros.value != before:
-            self._known(partial(_refuse, func))
+            self._refuse(f"{func}{_READS}")
 
     def copy_known(self, slot: Slot, offset: int, into: int, size: int) -> bool:
         """Copies bytes of a storage to the host; returns False if nobody can know them."""
@@ -97,7 +97,8 @@ class Reads:
         except RuntimeError as error:
             if self._zeros.value == before:
                 raise
-            self._known(partial(_refuse_error, error))
+            why = f"compiled code reads the device inside, and raised: {first_line(error)}"
+            self._refuse(why)
 
     def _sized(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Runs an operator whose own code reads values, to find the size of its result."""
@@ -106,8 +107,9 @@ class Reads:
         with answered(answer) as left:
             out = func(*args, **kwargs)
         # It may read nothing, as when it fills by a mask; other bytes than these are a mistake.
-        if 0 < left[0] < len(answer) or self._zeros.value != before:
-            self._known(partial(_refuse, func))
+        if 0 < left[0] < len(answer):
+            self._refuse(f"{func}{_READS}")
+        self._refuse_zeros(func, before)
         return out
 
     def _succeeded(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -127,8 +129,7 @@ class Reads:
             out = func(*args, **kwargs)
         if found.error is not None:
             raise again(found.error)
-        if self._zeros.value != before:
-            self._known(partial(_refuse, func))
+        self._refuse_zeros(func, before)
         return out
 
     def _computed(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -189,18 +190,14 @@ class Reads:
         try:
             return read()
         except UnknownValue as error:
-            where = caller()
-            found = f"a value was read{f' at {where}' if where else ''} that is not known: {error}"
-            self.unknown.append(found)
-            self.untrue.append(found)
-            if otherwise is None:
-                raise (UnknownInWorker if parent_process() else UnknownValue)(found) from None
-            return otherwise
+            return self._refuse(str(error), otherwise)
 
-
-def _refuse_error(error: RuntimeError) -> None:
-    raise UnknownValue(f"compiled code reads the device inside, and raised: {first_line(error)}")
-
-
-def _refuse(func: Any) -> None:
-    raise UnknownValue(f"{func} reads the device inside, and its answer depends on it")
+    def _refuse(self, why: str, otherwise: Any = None) -> Any:
+        """Notes a read that nobody can answer; returns ``otherwise``, or raises as ``_known``."""
+        where = caller()
+        found = f"a value was read{f' at {where}' if where else ''} that is not known: {why}"
+        self.unknown.append(found)
+        self.untrue.append(found)
+        if otherwise is None:
+            raise (UnknownInWorker if parent_process() else UnknownValue)(found) from None
+        return otherwise

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from ..import_watch import after_import
-from .noting import noting
+from .noting import Noting
 from .triton_arguments import held_tensors, large_numbers, makes_pointers, understood
 
 #: The modules, classes and methods that launch a compiled kernel. PyTorch's class launches the
@@ -25,12 +25,13 @@ _WROTE = "a Triton kernel wrote it"
 _ADDRESSES = "a Triton kernel ran that makes pointers of numbers, and nobody knows what it wrote"
 
 
-def follow_triton() -> None:
+def follow_triton(noting: Noting) -> None:
     """Makes each launch of a Triton kernel record the tensors that it may have written."""
+    launching, running, trying = (partial(one, noting) for one in (_launching, _running, _trying))
     for name, owner, method in _LAUNCHERS:
-        after_import(name, partial(_follow, owner, method, _launching))
-    after_import("triton.runtime.jit", partial(_follow, "JITFunction", "run", _running))
-    after_import("triton.runtime.autotuner", partial(_follow, "Autotuner", "_bench", _trying))
+        after_import(name, partial(_follow, owner, method, launching))
+    after_import("triton.runtime.jit", partial(_follow, "JITFunction", "run", running))
+    after_import("triton.runtime.autotuner", partial(_follow, "Autotuner", "_bench", trying))
     tuner = partial(_follow, "CachingAutotuner", "_build_fast_launcher", _without_fast_launcher)
     after_import("torch._inductor.runtime.triton_heuristics", tuner)
 
@@ -41,37 +42,33 @@ def _follow(owner: str, method: str, followed: Callable[[Any], Any], module: Mod
         setattr(kind, method, followed(getattr(kind, method)))
 
 
-def _running(run: Any) -> Any:
+def _running(noting: Noting, run: Any) -> Any:
     """Returns ``JITFunction.run``, which names the launch to come."""
 
     def followed(self: Any, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-        found = noting()
-        if found is None or warmup:
+        if warmup:
             return run(self, *args, grid=grid, warmup=warmup, **kwargs)
         numbers = large_numbers((*args, *kwargs.values()))
-        inside = any(found.storages.slot_at(number) is not None for number in numbers)
+        inside = any(noting.storages.slot_at(number) is not None for number in numbers)
         addresses = inside or makes_pointers(self)
         expected = None if addresses else understood(self, args, kwargs)
-        with found.expecting(expected):
+        with noting.expecting(expected):
             result = run(self, *args, grid=grid, warmup=warmup, **kwargs)
         if addresses:
-            found.lost_all(_ADDRESSES)
+            noting.lost_all(_ADDRESSES)
         return result
 
     return followed
 
 
-def _trying(bench: Any) -> Any:
+def _trying(noting: Noting, bench: Any) -> Any:
     """Returns ``Autotuner._bench``, whose launches leave no values.
 
     A kernel under ``autotune`` writes the same each time, or names what has to be reset.
     """
 
     def followed(self: Any, *args: Any, **kwargs: Any) -> Any:
-        found = noting()
-        if found is None:
-            return bench(self, *args, **kwargs)
-        with found.trying():
+        with noting.trying():
             return bench(self, *args, **kwargs)
 
     return followed
@@ -90,21 +87,18 @@ def _without_fast_launcher(build: Any) -> Any:
     return built
 
 
-def _launching(launch: Any) -> Any:
+def _launching(noting: Noting, launch: Any) -> Any:
     """Returns a launcher that records what the kernel writes."""
 
     def followed(self: Any, *args: Any, **kwargs: Any) -> Any:
-        found = noting()
-        if found is None:
-            return launch(self, *args, **kwargs)
-        found.find_foreign_launches()
-        with found.launching(args[:3]) as noted:
+        noting.find_foreign_launches()
+        with noting.launching(args[:3]) as noted:
             result = launch(self, *args, **kwargs)
         if not noted:
             tensors = held_tensors(_may_be_written(self, args))
-            found.lost([tensor for tensor in tensors or () if tensor.is_cuda], _WROTE)
+            noting.lost([tensor for tensor in tensors or () if tensor.is_cuda], _WROTE)
             if tensors is None:
-                found.lost_all(_ADDRESSES)
+                noting.lost_all(_ADDRESSES)
         return result
 
     return followed

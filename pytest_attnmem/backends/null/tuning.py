@@ -11,8 +11,14 @@ from typing import Any
 from ..import_watch import after_import
 
 
-def keep_first(autotuner: ModuleType) -> None:
-    """Makes ``triton.runtime.autotuner`` take the first configuration of each kernel that fits.
+def keep_first_configurations() -> None:
+    """Makes each autotuner that is imported from now on take the first one that fits."""
+    after_import("triton.runtime.autotuner", _keep_first)
+    after_import("torch._inductor.runtime.triton_heuristics", _keep_first_of_compiled_code)
+
+
+def _keep_first(autotuner: ModuleType) -> None:
+    """Makes Triton's take the first configuration of each kernel that fits.
 
     Timing gives the same result, but compiles every configuration for minutes and allocates a
     cache to clear.
@@ -41,20 +47,11 @@ def _launch_once(launch: Callable[[], None], quantiles: object) -> list[float]:
     return [1.0] * 3
 
 
-def keep_first_configuration() -> None:
-    """Replaces the timing of configurations, once compiled code is about to run.
+def _keep_first_of_compiled_code(module: ModuleType) -> None:
+    """Gives each configuration the same time; of equal times, the first counts.
 
     To time a kernel, Inductor would copy tensors that the kernel changes to the host, which reads
     values that nobody knows, and allocate memory (torch/_inductor/runtime/triton_heuristics.py).
     """
-    after_import("torch._inductor.runtime.triton_heuristics", _replace)
-
-
-def _replace(module: ModuleType) -> None:
     tuner: Any = module.CachingAutotuner
-    tuner.bench = _alike
-
-
-def _alike(self: Any, launcher: Any, *args: Any, **kwargs: Any) -> float:
-    """Returns the same time for each configuration; of equal times, the first counts."""
-    return 1.0
+    tuner.bench = lambda self, launcher, *args, **kwargs: 1.0

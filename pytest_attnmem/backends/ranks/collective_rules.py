@@ -113,11 +113,6 @@ def _all_reduce(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
         yield _reduced(group, args[2], tensor, tensor)
 
 
-def _reduce(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
-    if group.rank == args[3]:
-        yield from _all_reduce(group, args)
-
-
 def _broadcast(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
     if group.rank != args[2]:
         yield from (Moved(tensor, tensor) for tensor in args[0])
@@ -150,7 +145,7 @@ def _all_gather_coalesced(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
 
 
 def _all_gather_base(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
-    yield from _gathered(group, args[0], args[1])
+    return _gathered(group, args[0], args[1])
 
 
 def _all_gather_bases(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
@@ -176,14 +171,9 @@ def _reduce_scatter_bases(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
         yield _reduced(group, args[3], target.view(-1), _own_part(group, source))
 
 
-def _gather(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
-    if group.rank == args[3]:
-        yield from _all_gather(group, args)
-
-
-def _gather_base(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
-    if group.rank == args[3]:
-        yield from _gathered(group, args[0], args[1])
+def _on_root(rule: Rule) -> Rule:
+    """Returns a rule for one rank of the group alone, the root."""
+    return lambda group, args: rule(group, args) if group.rank == args[3] else iter(())
 
 
 def _scatter(group: Group, args: Sequence[Any]) -> Iterator[Moved]:
@@ -219,7 +209,7 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
     {
         "allreduce_": _all_reduce,
         "allreduce_coalesced_": _all_reduce,
-        "reduce_": _reduce,
+        "reduce_": _on_root(_all_reduce),
         "broadcast_": _broadcast,
         "allgather_": _all_gather,
         "allgather_coalesced_": _all_gather_coalesced,
@@ -228,8 +218,8 @@ RULES: Final[Mapping[str, Rule]] = MappingProxyType(
         "reduce_scatter_": _reduce_scatter,
         "_reduce_scatter_base_": _reduce_scatter_base,
         "reduce_scatter_tensor_coalesced_": _reduce_scatter_bases,
-        "gather_": _gather,
-        "gather_into_tensor_": _gather_base,
+        "gather_": _on_root(_all_gather),
+        "gather_into_tensor_": _on_root(_all_gather_base),
         "scatter_": _scatter,
         "alltoall_": _all_to_all,
         "alltoall_base_": _all_to_all_base,

@@ -48,11 +48,10 @@ class Mail:
     def take(self, between: str, sender: int, like: torch.Tensor) -> torch.Tensor | None:
         """Returns the next letter, shaped as ``like``; None if its sender did not run before."""
         path = self._next(between)
-        if path is None or self._folder is None:
+        if path is None:
             return None
-        while not path.is_file():
-            if not started(self._folder, sender) or ended(self._folder, sender):
-                break
+        folder = path.parent
+        while not path.is_file() and started(folder, sender) and not ended(folder, sender):
             time.sleep(_WAIT)
         if not path.is_file():
             return None
@@ -67,11 +66,6 @@ class Mail:
         self._counts[between] += 1
         name = hashlib.sha256(f"{between} {self._counts[between]}".encode()).hexdigest()[:32]
         return self._folder / name
-
-
-def open_mail() -> Mail:
-    """Returns the mail of this process's run; without letters if it is not a rank of many."""
-    return Mail(os.environ.get(MAIL))
 
 
 def is_whole(tensor: torch.Tensor) -> bool:
@@ -93,7 +87,7 @@ class CollectiveValues:
         self._begin()
 
     def _begin(self) -> None:
-        self._mail = open_mail()
+        self._mail = Mail(os.environ.get(MAIL))  # without letters if this is not a rank of many
         self._rank = lone_ranks(dist.distributed_c10d)
         """The number of the rank that this process is. 0 if the other ranks run too, as under
         torchrun; collectives move nothing then."""

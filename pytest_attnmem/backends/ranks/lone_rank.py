@@ -98,7 +98,8 @@ def be_alone() -> None:
     Torchrun's variables of the environment say which, at the time that ranks meet. A program that
     gives its rank and the size of its world to ``init_process_group`` is that rank.
     """
-    watch_meshes()
+    after_import(_MODULE, _noted)
+    forget_meshes()  # those of earlier ranks
     after_import("torch.distributed.distributed_c10d", _replace)
     after_import("torch.distributed.pipelining.stage", _vote_alone)
 
@@ -189,14 +190,8 @@ _MODULE = "torch.distributed.device_mesh"
 _SIZES = "_attnmem_sizes"
 
 
-def watch_meshes() -> None:
-    """Begins to note the sizes of device meshes, and forgets those of earlier meshes."""
-    after_import(_MODULE, _noted)
-    forget_meshes()
-
-
 def forget_meshes() -> None:
-    """Forgets all sizes."""
+    """Forgets the sizes of all meshes."""
     getattr(sys.modules.get(_MODULE), _SIZES, {}).clear()
 
 
