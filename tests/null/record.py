@@ -6,15 +6,9 @@ that needs what cuDNN plans on a GPU alone, such as batch normalisation, is left
 so is one that the device refuses: it has no such kernel, or too little memory.
 """
 
-import sys
-from pathlib import Path
-
 import on_null
-import workloads
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 import recordings
+import workloads
 
 from pytest_attnmem.profiles import find_profile
 

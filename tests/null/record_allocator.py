@@ -6,14 +6,9 @@ below. The events, each with its change of the statistics, go to
 """
 
 import json
-import sys
 from importlib.metadata import version
-from pathlib import Path
 
 import on_null
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 import recordings
 
 DATA = recordings.folder() / "allocator.json"
@@ -31,12 +26,6 @@ SETTINGS = (
     "expandable_segments:True,per_process_memory_fraction:0.7",
     "throw_on_cudamalloc_oom:True",
 )
-SCRIPT = """
-import json, os, sys
-import allocator_on_device
-print(json.dumps(allocator_on_device.record(*json.loads(sys.argv[1]))), flush=True)
-os._exit(0)
-"""
 
 
 def main():
@@ -51,9 +40,9 @@ def main():
 
 def recorded(settings, seed):
     """Returns the events of a run; even seeds free many tensors at once, odd seeds fragment."""
-    run = json.dumps([seed, 200, seed % 2 == 0])
+    run = ("allocator_on_device", "record", seed, 200, seed % 2 == 0)
     variables = {"ATTNMEM_NULL_MEMORY": str(CAPACITY), "PYTORCH_CUDA_ALLOC_CONF": settings}
-    return on_null.said("A100-80GB", SCRIPT, run, **variables)[-1]
+    return on_null.answer("A100-80GB", *run, **variables)
 
 
 if __name__ == "__main__":

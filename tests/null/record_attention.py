@@ -10,22 +10,13 @@ attention to ``attention-cudnn.json``. All are in ``tests/data/cuda/<version>/``
 An event is ``+bytes`` for a requested allocation, and ``-n`` for the free of the n-th allocation.
 """
 
-import json
-import sys
 from dataclasses import replace
-from importlib.metadata import version
-from pathlib import Path
 
 import on_null
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-import recordings
 
 from pytest_attnmem.profiles import PROFILES, find_profile
 
 CASES = on_null.TESTS / "backends" / "simulated" / "attention"
-DATA = recordings.folder()
 #: A device of each compute capability; the last capability has no profile of its own.
 DECIDING = {
     **{device.compute_capability: device for device in PROFILES.values()},
@@ -34,48 +25,29 @@ DECIDING = {
 ALLOCATING = ("GTX 1080", "V100", "T4", "A100-80GB", "A10G", "H100", "B200")
 PLANNED = ("H100", "B200")  # the devices that choose cuDNN
 DRAWN = ("A100-80GB", "A10G", "L4", "H100", "B200", "RTX 5090")
-SCRIPT = """
-import json, os, sys
-import attention_on_device
-print(json.dumps(getattr(attention_on_device, sys.argv[1])()), flush=True)
-os._exit(0)
-"""
 
 
 def main():
     chosen = {"{}.{}".format(*key): on(device, "choices") for key, device in DECIDING.items()}
-    write("attention-choices.json", "the backend taken for each of cases.questions()", chosen)
+    on_null.write("attention-choices", "the backend taken for each of cases.questions()", chosen)
     drawn = {capability(device): on(find_profile(device), "random_choices") for device in DRAWN}
-    write("attention-random.json", "the backend taken for each of random_questions", drawn)
+    on_null.write("attention-random", "the backend taken for each of random_questions", drawn)
     for what in ("operators", "calls"):
         events = {device: on(find_profile(device), what) for device in ALLOCATING}
-        write(f"attention-{what}.json", "what each call of attention allocates and frees", events)
+        on_null.write(
+            f"attention-{what}", "what each call of attention allocates and frees", events
+        )
     peaks = {device: on(find_profile(device), "cudnn") for device in PLANNED}
-    write("attention-cudnn.json", "the peaks of each of cudnn_cases.calls()", peaks)
+    on_null.write("attention-cudnn", "the peaks of each of cudnn_cases.calls()", peaks)
 
 
 def on(device, what):
     """Returns the answer of ``attention_on_device`` on that device."""
-    return on_null.said(device, SCRIPT, what, folders=[CASES])[-1]
+    return on_null.answer(device, "attention_on_device", what, folders=[CASES])
 
 
 def capability(device):
     return "{}.{}".format(*find_profile(device).compute_capability)
-
-
-def write(name, what, by_device):
-    head = json.dumps({"what": what, "torch": version("torch")}, indent=1).removesuffix("\n}")
-    lines = ",\n".join(
-        f"  {json.dumps(device)}: {told(answers)}" for device, answers in by_device.items()
-    )
-    (DATA / name).write_text(f'{head},\n "devices": {{\n{lines}\n }}\n}}\n', "utf-8")
-    print(name, {device: len(answers) for device, answers in by_device.items()})
-
-
-def told(answers):
-    if isinstance(answers, str):
-        return json.dumps(answers)
-    return "[\n" + ",\n".join(f"   {recordings.dense(answer)}" for answer in answers) + "\n  ]"
 
 
 if __name__ == "__main__":

@@ -8,12 +8,8 @@ for a call that the null device cannot run, because nobody can know a value that
 import json
 import os
 import sys
-from pathlib import Path
 
 import on_null
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 import recordings
 from record_opinfo import above, stats, warm
 

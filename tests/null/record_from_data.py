@@ -9,13 +9,10 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
+from on_null import TESTS
 from record_operators import devices, record, write
 
-HERE = Path(__file__).parent
 NAME = "operators-from-data"
 
 
@@ -24,7 +21,7 @@ def main():
 
 
 def recorded_on(device):
-    paths = os.pathsep.join([str(HERE.parents[1]), str(HERE.parent), str(HERE)])
+    paths = os.pathsep.join(map(str, (TESTS.parent, TESTS, TESTS / "null")))
     run = [sys.executable, "-m", "pytest_attnmem.cli", "run", "--device", device, "--"]
     done = subprocess.run(
         [*run, __file__, "--record", device],

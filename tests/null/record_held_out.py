@@ -5,18 +5,13 @@ Like ``record.py``, on the null device with one process for each workload; the p
 device is left out.
 """
 
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import on_null
-import workloads_held_out
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 import recordings
+import workloads_held_out
+from record import DEVICES
 
-DEVICES = ("A100-80GB", "A10G", "H100", "T4", "B200")
 KINDS = ("requested", "allocated", "reserved")
 SCRIPT = """
 import json, os, sys

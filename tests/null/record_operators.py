@@ -10,12 +10,8 @@ after the tables in ``pytest_attnmem/backends/simulated/scratch`` were finished.
 import json
 import os
 import sys
-from pathlib import Path
 
 import on_null
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 import recordings
 from recipes import of_row
 
@@ -73,24 +69,16 @@ def merged(on, *every):
     return {**every[0], "traces": traces}
 
 
-def record(name, device):
+def record(name, device, facts=lambda row: {"trace": traced(row)}):
     """Prints a line for each call, in a process of its own under the null runtime."""
     null_calls._warm()
     for row, is_recorded in calls(name, device):
-        if not is_recorded:
-            print(json.dumps(row), flush=True)
-            continue
         try:
-            print(json.dumps({**row, "trace": traced(row)}), flush=True)
+            print(json.dumps({**row, **facts(row)} if is_recorded else row), flush=True)
         except (RuntimeError, NotImplementedError) as error:
-            not_run(row, error)
+            print(json.dumps(row), flush=True)
+            print("not run:", str(row)[:150], str(error).splitlines()[0][:60], file=sys.stderr)
     os._exit(0)  # torch may abort a process that ends while torch's threads run
-
-
-def not_run(row, error):
-    """Prints the line of a call without a trace, and why there is none."""
-    print(json.dumps(row), flush=True)
-    print("not run:", str(row)[:150], str(error).splitlines()[0][:60], file=sys.stderr)
 
 
 def traced(row):

@@ -18,12 +18,8 @@ import json
 import os
 import sys
 from functools import partial
-from pathlib import Path
 
 import on_null
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 import recordings
 
 from pytest_attnmem.errors import UnknownValue

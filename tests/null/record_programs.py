@@ -6,16 +6,9 @@ the file of that name in ``tests/data/cuda/<version>``. A program that a device 
 Names of modules as arguments record these alone.
 """
 
-import json
 import sys
-from importlib.metadata import version
-from pathlib import Path
 
 import on_null
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-import recordings
 
 PROGRAMS = on_null.TESTS / "backends" / "simulated"
 DEVICES = {
@@ -70,26 +63,9 @@ os._exit(0)
 
 def main():
     for module in sys.argv[1:] or DEVICES:
-        write(module, {device: on(device, module) for device in DEVICES[module]})
-
-
-def write(module, devices):
-    head = {
-        "what": "peaks in bytes on the null device: requested, allocated, reserved",
-        "torch": version("torch"),
-    }
-    tables = ",\n".join(
-        f"  {json.dumps(device)}: {{\n"
-        + ",\n".join(
-            f"   {json.dumps(name)}: {recordings.dense(peaks)}" for name, peaks in found.items()
-        )
-        + "\n  }"
-        for device, found in devices.items()
-    )
-    start = json.dumps(head, indent=1).removesuffix("\n}")
-    file = recordings.folder() / f"{module}.json"
-    file.write_text(f'{start},\n "devices": {{\n{tables}\n }}\n}}\n', "utf-8")
-    print(module, {device: len(found) for device, found in devices.items()})
+        peaks = {device: on(device, module) for device in DEVICES[module]}
+        what = "peaks in bytes on the null device: requested, allocated, reserved"
+        on_null.write(module, what, peaks)
 
 
 def on(device, module):

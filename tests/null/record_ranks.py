@@ -12,11 +12,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
+import on_null
 import recordings
 
-TESTS = Path(__file__).parents[1]
 KEPT = "TORCH_CUBLAS_WORKSPACE_CACHE"
 
 
@@ -28,7 +26,7 @@ def main():
 
 def recorded(*names):
     """Returns the peaks by program: of those programs, or of all."""
-    program = TESTS / "backends" / "simulated" / "rank_programs.py"
+    program = on_null.TESTS / "backends" / "simulated" / "rank_programs.py"
     # A session of pytest lists the workspaces apart, here and in its children.
     kept = {name: value for name, value in os.environ.items() if name != KEPT}
     with tempfile.TemporaryDirectory() as folder:
@@ -39,7 +37,7 @@ def recorded(*names):
                 *("--device", "1xH100", "--ranks", "4", "--rank", "1", "--"),
                 *(str(program), str(out), *names),
             ],
-            env={**kept, "PYTHONPATH": str(TESTS.parent)},
+            env={**kept, "PYTHONPATH": str(on_null.TESTS.parent)},
             check=True,
         )
         return json.loads(out.read_text("utf-8"))
