@@ -19,24 +19,14 @@ PACKAGE = Path(str(pytest_attnmem.__file__)).parents[1]
 def rows(tmp_path_factory):
     """Returns the rows of the examples, by test; the longest is left out: it compiles minutes."""
     path = tmp_path_factory.mktemp("compiled") / "rows.json"
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "examples/compiled"),
-            *(
-                "-c",
-                "examples/pytest.ini",
-                "--ignore",
-                "examples/compiled/test_blocks_used_twice.py",
-            ),
-            *("--attnmem-backend", "null:A100-80GB", "--attnmem-json", str(path)),
-        ],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(PACKAGE)},
-        capture_output=True,
-        text=True,
-        timeout=900,
-        check=False,
-    )
+    longest = "examples/compiled/test_blocks_used_twice.py"
+    command = [
+        *(sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "examples/compiled"),
+        *("-c", "examples/pytest.ini", "--ignore", longest),
+        *("--attnmem-backend", "null:A100-80GB", "--attnmem-json", path),
+    ]
+    over = {**os.environ, "PYTHONPATH": str(PACKAGE)}
+    done = subprocess.run(command, cwd=ROOT, env=over, stdout=-1, text=True, timeout=900)
     assert done.returncode == 0, done.stdout
     found = json.loads(path.read_text("utf-8"))["results"]
     return {row["nodeid"].partition("::")[2]: row for row in found}

@@ -126,20 +126,6 @@ answer(plans.value, forward, backward)
 )
 
 
-def test_a_second_session_plans_nothing_unless_the_file_is_damaged(under, tmp_path):
-    folder = {"ATTNMEM_NULL_PLANS": str(tmp_path)}
-    made, *workspaces = under(REMEMBERED, **folder)
-    assert made > 0
-    assert under(REMEMBERED, **folder) == (0, *workspaces)
-    (plans,) = tmp_path.iterdir()
-    half = plans.read_bytes()[: plans.stat().st_size // 2]
-    plans.write_bytes(half.replace(b" 0 ", b" 1 ", 9) + b"\0\xff" * 5000)
-    again, *found = under(REMEMBERED, **folder)
-    assert again > 0
-    assert found == workspaces
-    assert under(REMEMBERED, **folder) == (0, *workspaces)
-
-
 def test_processes_at_once_share_a_file_for_each_setting_and_need_none(under, tmp_path):
     def run(folder):
         return under(REMEMBERED, ATTNMEM_NULL_PLANS=folder)[1:]
@@ -149,6 +135,6 @@ def test_processes_at_once_share_a_file_for_each_setting_and_need_none(under, tm
         other = pool.submit(under, REMEMBERED, ATTNMEM_NULL_PLANS=shared, NVIDIA_TF32_OVERRIDE="0")
         found = {*pool.map(run, [shared, shared, "/dev/null/plans", ""])}
     assert len(found) == 1
-    assert other.result()[0] > 0
+    assert other.result()[0] > 0  # plans that the library made
     assert len([*tmp_path.iterdir()]) == 2
     assert under(REMEMBERED, ATTNMEM_NULL_PLANS=shared) == (0, *found.pop())

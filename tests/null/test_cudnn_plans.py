@@ -125,6 +125,10 @@ def test_a_file_that_cannot_be_kept_is_done_without(under, tmp_path):
     for damaged in (whole.replace(b"\n", b"0\n"), whole.replace(b" 0 ", b" 1 ")):
         plans.write_bytes(damaged)  # the checksums are too long, or those of other lines
         assert run() == (made, found)
+    plans.write_bytes(whole[: len(whole) // 2] + b"\0\xff" * 5000)
+    again, same = run()
+    assert (again > 0, same) == (True, found)
+    assert run() == (0, found)
 
 
 REFUSED = """

@@ -1,6 +1,5 @@
 """The counters that a program reads are what they would be if nobody measured it."""
 
-import pytest
 import torch
 
 from pytest_attnmem.measurement.environment import are_kept
@@ -63,11 +62,10 @@ def test_each_counter_is_the_same_with_and_without_windows(under):
         assert max(peaks) < 8 << 20
 
 
-@pytest.mark.parametrize("device", ["A100-80GB"])
-def test_workspaces_that_share_a_segment(under, device):
+def test_workspaces_that_share_a_segment(under):
     """How the segment is split before the second workspace is not known."""
-    bare, _ = under(READS + BARE + TESTS, device=device)
-    measured, _ = under(READS + MEASURED + TESTS, device=device)
+    bare, _ = under(READS + BARE + TESTS, "A100-80GB")
+    measured, _ = under(READS + MEASURED + TESTS, "A100-80GB")
     for one in (*bare, *measured):
         one[-1] = {name: n for name, n in one[-1].items() if not name.startswith("inactive")}
     assert measured == bare
