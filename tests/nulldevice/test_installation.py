@@ -11,17 +11,9 @@ from pytest_attnmem.nulldevice import installation, kept_build
 from pytest_attnmem.nulldevice.installation import Installer, check_space, keep
 from pytest_attnmem.nulldevice.torch_build import TorchBuild, Version
 
+from .written_torch import write_torch
+
 CPU = Version("2.13.0+cpu", "", "abc")
-
-
-def write_torch(folder, version="2.13.0+cu130", cuda="'13.0'", commit="abc"):
-    """Writes a torch as an installer does, its record last."""
-    text = f"__version__ = '{version}'\ncuda: str = {cuda}\ngit_version = '{commit}'\n"
-    (folder / "torch" / "lib").mkdir(parents=True)
-    (folder / "torch" / "version.py").write_text(text)
-    (folder / "torch-2.13.0.dist-info").mkdir()
-    record = f"torch/version.py,sha256=x,{len(text)}\ntorch-2.13.0.dist-info/RECORD,,\n"
-    (folder / "torch-2.13.0.dist-info" / "RECORD").write_text(record)
 
 
 class Copies(Installer):

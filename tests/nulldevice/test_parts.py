@@ -1,11 +1,12 @@
 import pytest
 
 from pytest_attnmem.nulldevice import parts
-from pytest_attnmem.nulldevice.torch_build import TorchBuild
+from pytest_attnmem.nulldevice.torch_build import TorchBuild, describe
+
+from .written_torch import write_torch
 
 #: What torch's metadata says, of a build for CUDA 12 and of one for CUDA 13.
 CUDA_12 = """\
-Requires-Dist: filelock
 Requires-Dist: nvidia-cuda-nvrtc-cu12 (==12.1.105) ; platform_system == "Linux"
 Requires-Dist: nvidia-cudnn-cu12 (==9.1.0.70) ; platform_system == "Linux"
 Requires-Dist: nvidia-cublas-cu12 (==12.1.3.1) ; platform_system == "Linux"
@@ -22,10 +23,8 @@ Requires-Dist: triton~=3.8.0; platform_system == "Linux"
 @pytest.fixture
 def torch(tmp_path):
     def torch(cuda, text):
-        info = tmp_path / "torch-2.13.0.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(text)
-        return TorchBuild("2.13.0", cuda, tmp_path / "torch", (tmp_path / "nvidia",))
+        folder = write_torch(tmp_path, "2.13.0", f"'{cuda}'", requires=text)
+        return describe(folder, [tmp_path / "nvidia"])
 
     return torch
 

@@ -4,20 +4,7 @@ from unavailable import refusal
 from pytest_attnmem.nulldevice import kept_build, torch_build
 from pytest_attnmem.nulldevice.torch_build import describe, find, find_headers, read_version
 
-
-def torch(root, version="2.13.0+cu130", cuda="'13.0'", commit="abc", cudnn=""):
-    folder = root / "torch"
-    (folder / "lib").mkdir(parents=True)
-    for name in ("libtorch_cuda.so", "libc10_cuda.so", "libtorch_cpu.so"):
-        (folder / "lib" / name).touch()
-    (folder / "version.py").write_text(
-        f"__all__ = ['cuda']\n__version__ = '{version}'\ncuda: str | None = {cuda}\n"
-        f"git_version = '{commit}'\n"
-    )
-    info = root / f"torch-{version}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(f"Name: torch\nRequires-Dist: filelock\n{cudnn}\n")
-    return folder
+from .written_torch import write_torch
 
 
 def package(root, name, *headers, library="", version=13000):
@@ -33,7 +20,10 @@ def package(root, name, *headers, library="", version=13000):
 
 def test_a_build_for_cuda_13_has_its_libraries_in_one_folder(tmp_path):
     package(tmp_path, "cu13", library="libcudart.so.13")
-    found = describe(torch(tmp_path), [tmp_path / "nvidia"])
+    folder = write_torch(tmp_path)
+    for name in ("libtorch_cuda.so", "libc10_cuda.so", "libtorch_cpu.so"):
+        (folder / "lib" / name).touch()
+    found = describe(folder, [tmp_path / "nvidia"])
     assert (found.version, found.cuda, found.major) == ("2.13.0+cu130", "13.0", 13)
     assert [path.name for path in found.libraries] == ["libtorch_cuda.so", "libc10_cuda.so"]
     assert [path.name for path in found.runtime] == ["libcudart.so.13"]
@@ -44,7 +34,7 @@ def test_a_build_for_cuda_12_has_a_package_a_library(tmp_path):
     package(tmp_path, "cufft", library="libcufft.so.11")
     package(tmp_path, "cusolver", library="libcusolver.so.11")
     package(tmp_path, "cuda_runtime", library="libcudart.so.12")
-    found = describe(torch(tmp_path), [tmp_path / "nvidia"])
+    found = describe(write_torch(tmp_path), [tmp_path / "nvidia"])
     libraries = ["libcudart.so.12", "libcublas.so.12", "libcufft.so.11", "libcusolver.so.11"]
     assert [path.name for path in found.runtime] == libraries
 
@@ -58,7 +48,7 @@ def test_a_build_for_cuda_12_has_a_package_a_library(tmp_path):
     ],
 )
 def test_the_cudnn_that_torch_is_made_for_is_that_of_its_metadata(tmp_path, line, version):
-    assert describe(torch(tmp_path, cudnn=line), []).cudnn == version
+    assert describe(write_torch(tmp_path, requires=line), []).cudnn == version
 
 
 def test_headers_are_whole_and_of_the_same_major_version(tmp_path):
@@ -72,7 +62,7 @@ def test_headers_are_whole_and_of_the_same_major_version(tmp_path):
 
 @pytest.mark.parametrize("cuda", ["None", "''"])
 def test_a_build_without_cuda_says_so(tmp_path, cuda):
-    assert read_version(torch(tmp_path, "2.13.0+cpu", cuda)).cuda == ""
+    assert read_version(write_torch(tmp_path, "2.13.0+cpu", cuda)).cuda == ""
 
 
 class TestCpuBuild:
@@ -80,7 +70,7 @@ class TestCpuBuild:
 
     @pytest.fixture(autouse=True)
     def cache(self, tmp_path, monkeypatch):
-        folder = torch(tmp_path / "site", "2.13.0+cpu", "None")
+        folder = write_torch(tmp_path / "site", "2.13.0+cpu", "None")
         monkeypatch.setattr(torch_build, "find_folder", lambda: folder)
         monkeypatch.setattr(torch_build, "packages", list)
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -93,13 +83,13 @@ class TestCpuBuild:
 
     def test_the_kept_build_stands_in_front(self):
         kept = kept_build.folder("2.13.0")
-        torch(kept)
+        write_torch(kept)
         found = find()
         assert (found.version, found.folder, found.front) == ("2.13.0+cu130", kept / "torch", kept)
 
     def test_a_kept_build_of_another_commit_is_refused(self):
         kept = kept_build.folder("2.13.0")
-        torch(kept, commit="other")
+        write_torch(kept, commit="other")
         assert refusal(find) == (
             f"the CUDA build of torch 2.13.0+cu130 in {kept} is of another commit than torch"
             " 2.13.0+cpu: attnmem install null replaces it"
