@@ -20,10 +20,10 @@ def test_larger_sizes_are_not_free_though_nothing_is_computed():
     assert (Null.computes, Null.larger_is_free) == (True, False)
 
 
-NORM = (
-    "cuDNN's batch normalisation takes scratch that is known on a GPU alone; PyTorch's own can be"
-    " had with torch.backends.cudnn.flags(enabled=False)"
-)
+SCRATCH = "takes scratch that is known on a GPU alone"
+OWN = "PyTorch's own can be had with torch.backends.cudnn.flags(enabled=False)"
+OUTSIDE = "keep it out of the window"
+NORM = f"cuDNN's batch normalisation {SCRATCH}; {OWN}"
 OLDER = "the installed cuDNN cannot plan without a GPU; cuDNN 9.8 and newer can"
 ZEROS = (
     "it gives zeros, and a size or a branch that depends on them is wrong; read values after the"
@@ -58,33 +58,22 @@ def test_calls_and_reads_that_make_numbers_untrue_are_named(calls, reads, line, 
 
 
 @pytest.mark.parametrize(
-    ("function", "what"),
+    ("functions", "what", "remedy"),
     [
-        ("cudnnRNNForward", "recurrent network"),
-        ("cudnnDropoutGetStatesSize", "recurrent network"),
-        ("cudnnCTCLoss_v8", "CTC loss"),
-        ("cudnnConvolutionForward", "older convolution"),
+        ("cudnnRNNForward cudaX", "cuDNN's recurrent network", OWN),
+        ("cudnnDropoutGetStatesSize cudaX", "cuDNN's recurrent network", OWN),
+        ("cudnnCTCLoss_v8 cudaX", "cuDNN's CTC loss", OWN),
+        (
+            "cudnnConvolutionForward cudaX",
+            *("cuDNN's older convolution", "unset TORCH_CUDNN_V8_API_DISABLED"),
+        ),
+        ("cudaX cusolverDnSgeqrf_bufferSize", "cuSOLVER's geqrf", OUTSIDE),
+        ("cusolverDnXsyevBatched_bufferSize cudnnRNNForward", "cuSOLVER's syevBatched", OUTSIDE),
+        ("cufftXtExec", "cuFFT", OUTSIDE),
     ],
 )
-def test_what_cudnn_plans_on_a_gpu_alone_is_named(function, what):
-    remedy = {"older convolution": "unset TORCH_CUDNN_V8_API_DISABLED"}.get(
-        what, "PyTorch's own can be had with torch.backends.cudnn.flags(enabled=False)"
-    )
-    scratch = "takes scratch that is known on a GPU alone"
-    assert unplanned({function: 1, "cudaX": 1}) == f"cuDNN's {what} {scratch}; {remedy}"
-
-
-@pytest.mark.parametrize(
-    ("functions", "library"),
-    [
-        (["cudaX", "cusolverDnSgeqrf_bufferSize"], "cuSOLVER's geqrf"),
-        (["cusolverDnXsyevBatched_bufferSize", "cudnnRNNForward"], "cuSOLVER's syevBatched"),
-        (["cufftXtExec"], "cuFFT"),
-    ],
-)
-def test_the_library_whose_scratch_is_known_on_a_gpu_alone_is_named(functions, library):
-    scratch = "takes scratch that is known on a GPU alone; keep it out of the window"
-    assert unplanned(functions) == f"{library} {scratch}"
+def test_what_a_library_plans_on_a_gpu_alone_is_named(functions, what, remedy):
+    assert unplanned(functions.split()) == f"{what} {SCRATCH}; {remedy}"
 
 
 @pytest.mark.parametrize(

@@ -193,19 +193,15 @@ def test_a_resized_tensor_is_freed_once():
 
 
 def test_tensors_of_other_layouts_are_passed_over():
-    interval = tracked(lambda: torch.eye(3).to_sparse())
-    assert interval.problem is None
+    assert tracked(lambda: torch.eye(3).to_sparse()).problem is None
 
 
 def test_kernels_of_this_package_are_the_program_and_named():
     from pytest_attnmem.kernels import standard
 
     q = torch.ones(1, 1, 4, 4)
-    names = {
-        tensor.where.partition(":")[0]
-        for tensor in held(tracked(lambda: standard.attention(q, q, q)))
-    }
-    assert names == {"standard.py"}
+    tensors = held(tracked(lambda: standard.attention(q, q, q)))
+    assert {tensor.where.partition(":")[0] for tensor in tensors} == {"standard.py"}
 
 
 def test_it_knows_the_tensors_alive_at_the_end():
@@ -247,13 +243,10 @@ def test_the_known_program_depends_on_no_state_of_the_program():
 
 
 def test_a_tensor_that_holds_others_is_what_it_holds():
-    pair = TwoTensor(torch.ones(3), torch.ones(3))
-    tracker = Tracker()
-    tracker.start()
-    total = pair + 1
-    held = [one for _, one in tracker.stop().held]
-    assert [(one.shape, one.op) for one in held] == [((3,), "add")] * 2
-    assert total.a.tolist() == [2, 2, 2]
+    pair, made = TwoTensor(torch.ones(3), torch.ones(3)), []
+    tensors = held(tracked(lambda: made.append(pair + 1)))
+    assert [(one.shape, one.op) for one in tensors] == [((3,), "add")] * 2
+    assert made[0].a.tolist() == [2, 2, 2]
 
 
 def test_an_operator_may_return_a_tensor_that_holds_others():

@@ -39,18 +39,14 @@ def test_an_interval_has_the_events_since_it_began(tensors):
     assert [*interval.events[1::2]] == [freed, last]
 
 
-def test_a_second_free_is_ignored(tensors):
-    number = allocate(tensors, 10)
+def test_a_second_free_and_that_of_a_forgotten_tensor_are_ignored(tensors):
+    number, forgotten = allocate(tensors, 10), allocate(tensors, 5)
     tensors.free(number)
     tensors.free(number)
-    assert tensors.delta == Delta(10, 0)
-
-
-def test_the_free_of_a_forgotten_tensor_is_ignored(tensors):
-    number = allocate(tensors, 10)
+    assert tensors.delta == Delta(15, 5)
     tensors.forget()
-    tensors.free(number)
-    assert len(tensors.events) == 1
+    tensors.free(forgotten)
+    assert (tensors.delta, len(tensors.events)) == (Delta(15, 5), 3)
 
 
 def test_later_events_are_not_part_of_an_interval(tensors):
