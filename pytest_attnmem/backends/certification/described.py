@@ -28,7 +28,7 @@ def operator(name: str) -> Any:
 
 def arguments(recipe: Recipe, device: str) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Returns the arguments of a call on a device, with data if it reads data."""
-    make = _filled(device, recipe.period) if recipe.period else _empty(device)
+    make = _maker(device, recipe.period)
     kwargs = {name: _built(value, make) for name, value in recipe.kwargs.items()}
     if "device" in kwargs:
         kwargs["device"] = torch.device(device)
@@ -73,7 +73,7 @@ def _built(value: Any, make: Make) -> Any:
     about, dtype, sizes, steps, offset = found.groups()
     shape = _numbers(sizes)
     strides = _contiguous(shape) if steps is None else _numbers(steps)
-    maker = _empty("cpu") if about == "host " else make
+    maker = _maker("cpu") if about == "host " else make
     made = maker(getattr(torch, dtype), shape, strides, int(offset or 0))
     return made.requires_grad_() if about == "grad " else made
 
@@ -96,24 +96,21 @@ def _extent(shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> in
     return offset + 1 + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
 
 
-def _empty(device: str) -> Make:
+def _maker(device: str, period: int = 0) -> Make:
+    """Returns what makes a tensor: uninitialised, or with the data of a period."""
+
     def make(
         dtype: torch.dtype, shape: tuple[int, ...], strides: tuple[int, ...], offset: int
     ) -> torch.Tensor:
-        whole = torch.empty(_extent(shape, strides, offset), dtype=dtype, device=device)
+        extent = _extent(shape, strides, offset)
+        if period:
+            whole = torch.zeros(extent, dtype=dtype)
+            places = torch.arange(math.prod(shape)) % period
+            data = places if dtype in (torch.int32, torch.int64) else places == 0
+            torch.as_strided(whole, shape, strides, offset).copy_(data.view(shape))
+            whole = whole.to(device)
+        else:
+            whole = torch.empty(extent, dtype=dtype, device=device)
         return torch.as_strided(whole, shape, strides, offset)
-
-    return make
-
-
-def _filled(device: str, period: int) -> Make:
-    def make(
-        dtype: torch.dtype, shape: tuple[int, ...], strides: tuple[int, ...], offset: int
-    ) -> torch.Tensor:
-        whole = torch.zeros(_extent(shape, strides, offset), dtype=dtype)
-        places = torch.arange(math.prod(shape)) % period
-        data = places if dtype in (torch.int32, torch.int64) else places == 0
-        torch.as_strided(whole, shape, strides, offset).copy_(data.view(shape))
-        return torch.as_strided(whole.to(device), shape, strides, offset)
 
     return make
