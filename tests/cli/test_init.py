@@ -93,8 +93,9 @@ IN_PROCESS = pytest.mark.usefixtures("in_process")
 def test_each_of_the_largest_tests_gets_the_strongest_promise_that_it_keeps(suite, capsys):
     assert main(["init", "tests", "-q"]) == 0
     printed = capsys.readouterr().out
+    lines = printed.splitlines()
     assert printed.startswith("measured on cpu; attnmem_backend in the ini file chooses\n\ntest ")
-    table = [line.split() for line in printed.splitlines()[4:9]]
+    table = [line.split() for line in lines[4:9]]
     assert [(row[0].rpartition("::")[2], row[3]) for row in table] == [
         ("test_scores[512-64]", "formula"),
         ("test_ragged[1000]", "contract"),
@@ -102,17 +103,14 @@ def test_each_of_the_largest_tests_gets_the_strongest_promise_that_it_keeps(suit
         ("test_plain", "baseline"),
         ("test_by_chance", "none"),
     ]
-    assert "2.0 MiB more is 2.0 MiB over" in printed.splitlines()[4]
-    assert (
-        "\nleft out, 1 test:\n  tests/test_suite.py::test_fails: the test failed: ValueError\n"
-        in printed
+    assert "2.0 MiB more is 2.0 MiB over" in lines[4]
+    assert lines[lines.index("left out, 1 test:") + 1] == (
+        "  tests/test_suite.py::test_fails: the test failed: ValueError"
     )
     subprocess.run(["git", "apply"], input=printed, text=True, cwd=suite, check=True)
     source = suite.joinpath("tests", "test_suite.py").read_text("utf-8")
     for name, limit in MARKERS.items():
-        marker = f'@pytest.mark.memory_budget("{limit}")'
-        _, found, below = source.partition(marker)
-        assert found
+        _, below = source.split(f'@pytest.mark.memory_budget("{limit}")')
         assert below.split("def ")[1].startswith(name)
     entries = json.loads(suite.joinpath("attnmem-baseline.json").read_text("utf-8"))["entries"]
     assert [entry["test"] for entry in entries] == ["tests/test_suite.py::test_plain"]
@@ -120,8 +118,7 @@ def test_each_of_the_largest_tests_gets_the_strongest_promise_that_it_keeps(suit
 
 @IN_PROCESS
 def test_apply_writes_the_files_and_json_has_what_the_table_has(suite, capsys):
-    arguments = ["init", "--apply", "--json", "-k", "scores"]
-    assert main(arguments) == 0
+    assert main(["init", "--apply", "--json", "-k", "scores"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["suggestions"] == [
         {
@@ -145,29 +142,23 @@ def test_apply_writes_the_files_and_json_has_what_the_table_has(suite, capsys):
     )
 
 
+NONE = "no test without a budget was measured: tests/"
+
+
 @IN_PROCESS
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (
-            ["-k", "fails"],
-            "no test without a budget was measured: tests/test_suite.py::test_fails: the test"
-            " failed: ValueError",
-        ),
-        (["-k", "absent"], "no test ran; name the tests, as in attnmem init tests"),
-    ],
-)
-def test_without_a_test_to_measure_one_line_says_why(suite, capsys, words, message):
-    assert main(["init", *words]) == 2
-    assert capsys.readouterr().err == f"attnmem init: {message}\n"
+def test_without_a_test_to_measure_one_line_says_why(suite, refusal):
+    failed = f"{NONE}test_suite.py::test_fails: the test failed: ValueError"
+    assert refusal("init", "-k", "fails") == failed
+    absent = "no test ran; name the tests, as in attnmem init tests"
+    assert refusal("init", "-k", "absent") == absent
+    suite.joinpath("tests", "test_new.py").write_text("import nowhere", "utf-8")
+    missing = "did not pass: ModuleNotFoundError: No module named 'nowhere'"
+    assert refusal("init", "tests") == f"{NONE}test_new.py: {missing}"
 
 
-def test_in_a_process_of_its_own_a_session_answers_the_same(suite, capsys):
-    assert main(["init", "-k", "fails or promised", "--attnmem-backend=cpu"]) == 2
-    assert capsys.readouterr().err == (
-        "attnmem init: no test without a budget was measured: tests/test_suite.py::test_fails: the"
-        " test failed: ValueError\n"
-    )
+def test_in_a_process_of_its_own_a_session_answers_the_same(suite, refusal):
+    found = refusal("init", "-k", "fails or promised", "--attnmem-backend=cpu")
+    assert found == f"{NONE}test_suite.py::test_fails: the test failed: ValueError"
 
 
 OTHERS = """
@@ -204,20 +195,9 @@ def test_each_test_that_gets_an_entry_has_a_row_with_the_bytes_of_the_entry(suit
     assert "  80.0 KiB  baseline   64.0 KiB +16.0 KiB filled once  " in rows["test_cache"]
 
 
-@IN_PROCESS
-def test_a_module_that_cannot_be_imported_is_named(suite, capsys):
-    suite.joinpath("tests", "test_new.py").write_text("import nowhere", "utf-8")
-    assert main(["init", "tests"]) == 2
-    assert capsys.readouterr().err == (
-        "attnmem init: no test without a budget was measured: tests/test_new.py: did not pass:"
-        " ModuleNotFoundError: No module named 'nowhere'\n"
-    )
-
-
-def test_words_that_pytest_refuses_are_one_line(suite, capsys):
-    assert main(["init", "--no-such-option"]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("attnmem init: pytest ended early: ")
+def test_words_that_pytest_refuses_are_one_line(suite, refusal):
+    line = refusal("init", "--no-such-option")
+    assert line.startswith("pytest ended early: ")
     assert "unrecognized arguments: --no-such-option" in line
 
 

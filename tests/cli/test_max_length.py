@@ -6,15 +6,14 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from suites import KNOWN_DEVICES
 
-from pytest_attnmem.backends.primed_backend import PrimedBackend
-from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.cli import main, max_length
-from pytest_attnmem.kernels import KERNELS
+from pytest_attnmem.kernels.registry import kernel_named
 from pytest_attnmem.models.search import LIMIT, longest
 from pytest_attnmem.profiles import PROFILES
 from pytest_attnmem.symbols.attention_shape import Source, gather
+
+from .conftest import on_simulated
 
 
 @pytest.fixture
@@ -23,49 +22,36 @@ def ask(printed_json):
     return lambda *arguments: printed_json("max-length", *arguments, "--json")
 
 
-@given(st.integers(0, 3000), st.integers(-5, 4000), st.integers(1, 3500))
-def test_the_edge_is_found_wherever_the_search_begins(edge, about, limit):
+def searched(edge, *arguments):
+    """The length that is found, and those that were tried."""
     tried = []
 
     def fits(N):
         tried.append(N)
         return edge >= N
 
-    assert longest(fits, about, limit) == min(edge, limit)
+    return longest(fits, *arguments), tried
+
+
+@given(st.integers(0, 3000), st.integers(-5, 4000), st.integers(1, 3500))
+def test_the_edge_is_found_wherever_the_search_begins(edge, about, limit):
+    found, tried = searched(edge, about, limit)
+    assert found == min(edge, limit)
     assert all(1 <= N <= limit for N in tried)
 
 
 @given(st.integers(0, LIMIT + 10), st.integers(-(LIMIT >> 14), LIMIT >> 14))
 def test_few_lengths_are_tried_where_the_guess_is_good(edge, off):
-    tried = []
-
-    def fits(N):
-        tried.append(N)
-        return edge >= N
-
-    assert longest(fits, edge + off) == min(edge, LIMIT)
+    found, tried = searched(edge, edge + off)
+    assert found == min(edge, LIMIT)
     assert len(tried) <= (45 if off else 25)
 
 
-def run(name, sizes, N, M, device, backward, dtype):
-    """A kernel on the simulated device, on its own."""
-    backend = open_backend(f"simulated:{device}")
-    backend.prime()
-    (kernel,) = (kernel for kernel in KERNELS if kernel.name == name)
+def run(name, sizes, N, M, backward=False, dtype=torch.float32):
+    """A kernel on a simulated T4, on its own."""
     B, H, d = sizes
-
-    def forward():
-        return kernel.attention(q, k, v)
-
-    def training():
-        kernel.attention(q, k, v).sum().backward()
-
-    with backend.world(), torch.set_grad_enabled(backward):
-        q, k, v = (
-            torch.empty(B, H, length, d, device="cuda", dtype=dtype, requires_grad=backward)
-            for length in (N, M, M)
-        )
-        return PrimedBackend(backend, 0).run(training if backward else forward)[0]
+    shapes = [(B, H, length, d) for length in (N, M, M)]
+    return on_simulated("T4", name, shapes, dtype, backward)[0]
 
 
 @pytest.mark.parametrize(
@@ -85,18 +71,15 @@ def test_one_more_token_is_out_of_memory(ask, name, backward, M):
     N = found["longest"]
     assert (found["by"], found["at"]["N"], found["next"]["N"]) == ("simulation", N, N + 1)
     assert found["shape"]["M"] == (M or N)
-    seen, over = (
-        run(name, (4, 8, 64), n, M or n, "T4", backward, torch.float16) for n in (N, N + 1)
-    )
+    seen, over = (run(name, (4, 8, 64), n, M or n, backward, torch.float16) for n in (N, N + 1))
     assert seen.out_of_memory is None
     assert over.out_of_memory is not None
     assert (found["at"]["fits"], found["next"]["fits"]) == (True, False)
-    (kernel,) = (kernel for kernel in KERNELS if kernel.name == name)
     if name == "standard" and not backward:  # at the peak there is nothing but its tensors
         for length in (found["at"], found["next"]):
             known = {"B": 4, "H": 8, "N": length["N"], "d": 64, "dtype": "half"}
             shape = gather([Source("test", known | ({"M": M} if M else {}))])
-            assert length["peak_bytes"] == kernel.model.forward.peak(shape)
+            assert length["peak_bytes"] == kernel_named(name).model.forward.peak(shape)
 
 
 def test_what_is_printed(capsys):
@@ -113,10 +96,9 @@ def test_what_is_printed(capsys):
 def test_loops_over_many_blocks_are_judged_by_the_model(ask, capsys):
     sizes = ("flash", "--B", "1", "--H", "8", "--d", "64", "--backward", "--device", "T4")
     found = ask(*sizes)
-    (kernel,) = (kernel for kernel in KERNELS if kernel.name == "flash")
     N = found["longest"]
     peaks = [
-        kernel.model.training.peak(
+        kernel_named("flash").model.training.peak(
             gather([Source("test", {"B": 1, "H": 8, "N": n, "d": 64, "dtype": "float32"})]),
             ("sm75", "cuda"),
         )
@@ -137,9 +119,7 @@ def test_loops_over_many_blocks_are_judged_by_the_model(ask, capsys):
 def test_blocks_that_are_few_are_simulated(ask):
     found = ask("sliding-window", "--B", "64", "--H", "64", "--d", "128", "--device", "T4")
     assert found["by"] == "simulation"
-    seen = run(
-        "sliding-window", (64, 64, 128), found["longest"], found["longest"], "T4", False, None
-    )
+    seen = run("sliding-window", (64, 64, 128), found["longest"], found["longest"])
     assert (seen.out_of_memory, seen.peak_bytes) == (None, found["at"]["peak_bytes"])
 
 
@@ -176,26 +156,14 @@ def test_what_is_tried_is_shown(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("kernel", "options", "message"),
     [
-        (["linear", "--B", "0"], "--B: expected a whole number >= 1 and < 2**63, got '0'"),
-        (["linear", "--M", "x"], "--M: expected a whole number >= 1 and < 2**63, got 'x'"),
-        (
-            ["linear", "--dtype", "int8"],
-            "--dtype needs a floating dtype, such as torch.float16 or 'float16', got 'int8'",
-        ),
-        (
-            ["linear", "--device", "H10"],
-            f"unknown device 'H10'; did you mean H100? {KNOWN_DEVICES}",
-        ),
-        (
-            ["lineal"],
-            "unknown kernel 'lineal'; did you mean 'linear'? expected one of"
-            f" {', '.join(kernel.name for kernel in KERNELS)}",
-        ),
+        ("linear", ["--M", "x"], "--M: expected a whole number >= 1 and < 2**63, got 'x'"),
+        ("linear", ["--device", "H10"], "unknown device 'H10'; did you mean H100? expected one of"),
+        ("lineal", [], "unknown kernel 'lineal'; did you mean 'linear'? expected one of"),
     ],
 )
-def test_what_cannot_be_looked_for_is_told_in_one_line(capsys, arguments, message):
-    kernel, *options = arguments
-    assert main(["max-length", kernel, "--B", "1", "--H", "2", "--d", "8", *options]) == 2
-    assert capsys.readouterr() == ("", f"attnmem max-length: {message}\n")
+def test_what_cannot_be_looked_for_is_told_in_one_line(refusal, kernel, options, message):
+    """``test_predict.py`` has the others of a workload."""
+    given = ("--B", "1", "--H", "2", "--d", "8", *options)
+    assert refusal("max-length", kernel, *given).startswith(message)

@@ -4,12 +4,14 @@ import pytest
 import torch
 from suites import KNOWN_DEVICES
 
-from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.cli import main, predict
 from pytest_attnmem.kernels import KERNELS
+from pytest_attnmem.kernels.registry import kernel_named
 from pytest_attnmem.profiles import PROFILES
 from pytest_attnmem.symbols.attention_shape import Source, gather
+
+from .conftest import on_simulated
 
 SMALL = ("--B", "1", "--H", "2", "--N", "16", "--d", "8")
 
@@ -80,8 +82,8 @@ def test_scratch_is_marked_and_too_small_a_size_is_not_zero(printed):
 def test_tensors_of_the_model_and_simulated_are_the_same(ask, name, backward):
     sizes = ("--B", "2", "--H", "3", "--N", "200", "--d", "40", "--dv", "24", "--dtype", "bf16")
     found = ask(name, *sizes, *["--backward"] * backward, "--device", "H200")
-    (kernel,) = (kernel for kernel in KERNELS if kernel.name == name)
-    model = kernel.model.training if backward else kernel.model.forward
+    models = kernel_named(name).model
+    model = models.training if backward else models.forward
     known = {"B": 2, "H": 3, "N": 200, "d": 40, "dv": 24, "dtype": "bf16", "causal": 0}
     shape = gather([Source("test", known)])
     assert found["model"] == {
@@ -99,28 +101,15 @@ def test_the_numbers_are_those_of_a_simulated_run(ask, backward):
         *("flash", "--B", "2", "--H", "4", "--Hkv", "2", "--N", "96", "--M", "130"),
         *("--d", "32", *["--backward"] * backward, "--device", "L4"),
     )
-    backend = open_backend("simulated:L4")
-    workspace = backend.prime()
-    (kernel,) = (kernel for kernel in KERNELS if kernel.name == "flash")
-
-    def forward():
-        return kernel.attention(q, k, v)
-
-    def training():
-        kernel.attention(q, k, v).sum().backward()
-
-    with backend.world(), torch.set_grad_enabled(backward):
-        q = torch.empty(2, 4, 96, 32, device="cuda", requires_grad=backward)
-        k, v = (torch.empty(2, 2, 130, 32, device="cuda", requires_grad=backward) for _ in "kv")
-        measured, _ = PrimedBackend(backend, 0).run(training if backward else forward)
-        reserved = torch.cuda.max_memory_reserved()
+    shapes = ((2, 4, 96, 32), (2, 2, 130, 32), (2, 2, 130, 32))
+    measured, reserved = on_simulated("L4", "flash", shapes, torch.float32, backward)
     numbers = {
         f"{metric}_bytes": measured.value(metric)
         for metric in ("peak", "allocated", "reserved", "retained")
     }
     simulated = found["simulated"]
     assert {name: simulated[name] for name in numbers} == numbers
-    assert found["workspace_bytes"] == workspace
+    assert found["workspace_bytes"] == open_backend("simulated:L4").prime()
     assert found["inputs_bytes"] == (2 * 4 * 96 + 2 * 2 * 2 * 130) * 32 * 4
     assert found["memory_bytes"] == PROFILES["L4"].memory_bytes
     assert found["needed_bytes"] == reserved
@@ -218,10 +207,7 @@ _KERNELS = ", ".join(kernel.name for kernel in KERNELS)
             ["linear", "--device", "H10"],
             f"unknown device 'H10'; did you mean H100? {KNOWN_DEVICES}",
         ),
-        (
-            ["linear", "--Hkv", "1"],
-            "linear has as many key heads as query heads: leave out --Hkv",
-        ),
+        (["linear", "--Hkv", "1"], "linear has as many key heads as query heads: leave out --Hkv"),
         (["sdpa-flash", "--dv", "16"], "sdpa-flash has values as wide as its keys: leave out --dv"),
         (["linear", "--causal"], "linear is not causal: leave out --causal"),
         (
@@ -233,19 +219,17 @@ _KERNELS = ", ".join(kernel.name for kernel in KERNELS)
         (["flash", "--Hkv", "3"], "qkv needs H to be a multiple of Hkv, got H=2 Hkv=3"),
     ],
 )
-def test_what_cannot_be_predicted_is_told_in_one_line(capsys, arguments, message):
+def test_what_cannot_be_predicted_is_told_in_one_line(refusal, arguments, message):
     kernel, *options = arguments
-    assert main(["predict", kernel, *SMALL, *options]) == 2
-    assert capsys.readouterr() == ("", f"attnmem predict: {message}\n")
+    assert refusal("predict", kernel, *SMALL, *options) == message
 
 
 def test_a_kernel_that_is_always_causal_need_not_be_told(ask):
     assert ask("linear-causal", *SMALL)["causal"] is True
 
 
-def test_of_a_size_that_no_tensor_has_torch_logs_nothing(capsys, caplog):
+def test_of_a_size_that_no_tensor_has_torch_logs_nothing(refusal, caplog):
     sizes = ("--B", "1", "--H", "8", "--N", "9999999999", "--d", "64")
-    assert main(["predict", "standard", *sizes]) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("attnmem predict: standard forward, B=1 H=8 Hkv=8 N=9999999999")
+    line = refusal("predict", "standard", *sizes)
+    assert line.startswith("standard forward, B=1 H=8 Hkv=8 N=9999999999")
     assert caplog.records == []
