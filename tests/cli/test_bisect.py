@@ -73,16 +73,12 @@ def test_the_commit_its_author_test_term_and_line_are_named(tmp_path, monkeypatc
         (
             ["HEAD~1..", "--", "t.py", "--attnmem-backend", "cpu"],
             "--attnmem-backend cpu after --: all commits are measured with one backend; write"
-            " --backend cpu before --\n",
+            " --backend cpu before --",
         ),
         (["HEAD~1..", "--timeout", "0"], "--timeout: expected more than 0 seconds, got 0"),
         (["HEAD~1..", "--tests-from", "bad"], "--tests-from bad: no test is named; name the"),
     ],
 )
-def test_a_wrong_command_is_one_line(tmp_path, monkeypatch, capsys, arguments, message):
+def test_a_wrong_command_is_one_line(tmp_path, monkeypatch, refusal, arguments, message):
     monkeypatch.chdir(repository(tmp_path / "r", [Step(), Step()]))
-    assert main(["bisect", *arguments]) == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith(f"attnmem bisect: {message}")
-    assert err.count("\n") == 1
+    assert refusal("bisect", *arguments).startswith(message)

@@ -10,36 +10,29 @@ import pytest_attnmem
 from pytest_attnmem.cli import COMMANDS, main
 
 
-def test_the_version_is_the_packages(capsys):
+def exits(capsys, word):
+    """The code with which argparse ends, and what it printed."""
     with pytest.raises(SystemExit) as exit:
-        main(["--version"])
-    assert exit.value.code == 0
-    assert capsys.readouterr().out == f"attnmem {pytest_attnmem.__version__}\n"
+        main([word])
+    return exit.value.code, *capsys.readouterr()
 
 
-def test_help_lists_every_command_with_what_it_is_for(capsys):
-    with pytest.raises(SystemExit) as exit:
-        main(["--help"])
-    assert exit.value.code == 0
-    shown = " ".join(capsys.readouterr().out.split())
+def test_the_version_is_the_packages_and_an_unknown_command_a_usage_error(capsys):
+    assert exits(capsys, "--version") == (0, f"attnmem {pytest_attnmem.__version__}\n", "")
+    code, _, err = exits(capsys, "none")
+    assert code == 2
+    assert "usage: attnmem" in err
+
+
+def test_help_lists_every_command_with_what_it_is_for_and_so_does_no_command(capsys):
+    code, listed, _ = exits(capsys, "--help")
+    assert code == 0
+    shown = " ".join(listed.split())
     for module in COMMANDS:
         name = module.__name__.rpartition(".")[2].replace("_", "-")
         assert f"{name} {' '.join(module.__doc__.partition(chr(10))[0].split())}" in shown
-
-
-def test_no_command_is_a_usage_error_that_lists_them(capsys):
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    listed = capsys.readouterr().out
     assert main([]) == 2
     assert capsys.readouterr() == ("", listed)
-
-
-def test_an_unknown_command_is_a_usage_error(capsys):
-    with pytest.raises(SystemExit) as exit:
-        main(["none"])
-    assert exit.value.code == 2
-    assert "usage: attnmem" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

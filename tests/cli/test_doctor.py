@@ -1,6 +1,5 @@
 """``attnmem doctor``."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -45,11 +44,8 @@ def test_what_works_comes_first_and_then_why_others_do_not(home, monkeypatch, ca
     ]
     assert any(line.startswith("  torch ") and line.endswith("rules are known") for line in lines)
     assert "  null runtime          ~/.cache/pytest-attnmem/nulldevice  2.0 KiB" in lines
-    assert [main(["doctor", "--backend", name]) for name in ("cpu", "auto", "null:H100")] == [
-        0,
-        0,
-        1,
-    ]
+    codes = [main(["doctor", "--backend", name]) for name in ("cpu", "auto", "null:H100")]
+    assert codes == [0, 0, 1]
 
 
 def test_a_machine_without_torch_has_no_backend(home, monkeypatch, capsys):
@@ -85,33 +81,24 @@ def test_the_next_step_is_that_of_the_machine(working, platform, command, monkey
         name: "" if name in working else "no" for name in ("cuda", "null", "cpu", "simulated")
     }
     found = doctor.Findings(dict.fromkeys(doctor._PACKAGES, "1.0"), "", backends)
-    *_, heading, first, second, third = doctor.render(found)
+    heading, *lines = doctor.render(found)[-4:]
     assert heading == "next"
-    assert [line.split("  ")[1] for line in (first, second, third)] == [
-        command,
-        "attnmem init",
-        "pytest --attnmem-update all",
-    ]
+    steps = [line.split("  ")[1] for line in lines]
+    assert steps == [command, "attnmem init", "pytest --attnmem-update all"]
 
 
-def test_json_has_the_same(home, capsys):
-    assert main(["doctor", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+def test_json_has_the_same_and_nothing_is_compiled(home, monkeypatch, printed_json):
+    monkeypatch.setattr(build, "_make", lambda *_: pytest.fail("it was compiled"))
+    found = printed_json("doctor", "--json")
     assert found["backends"]["cpu"] == {"works": True, "reason": None}
     assert found["packages"]["pytest"] == pytest.__version__
-
-
-def test_nothing_is_compiled(home, monkeypatch):
-    monkeypatch.setattr(build, "_make", lambda *_: pytest.fail("it was compiled"))
-    doctor.examine()
     assert not (home / ".cache").exists()
 
 
-def test_an_unknown_backend_is_one_line(capsys):
-    assert main(["doctor", "--backend", "cudda"]) == 2
-    assert capsys.readouterr().err == (
-        "attnmem doctor: unknown backend 'cudda'; expected one of auto, cuda, accelerator, null,"
-        " cpu, simulated; did you mean 'cuda'?\n"
+def test_an_unknown_backend_is_one_line(refusal):
+    assert refusal("doctor", "--backend", "cudda") == (
+        "unknown backend 'cudda'; expected one of auto, cuda, accelerator, null, cpu, simulated;"
+        " did you mean 'cuda'?"
     )
 
 

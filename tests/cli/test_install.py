@@ -28,21 +28,21 @@ def done(tmp_path, monkeypatch):
         done.append("keep")
         there.append(torch)
 
-    monkeypatch.setattr(install.build, "refuse_elsewhere", lambda: None)
-    monkeypatch.setattr(install.torch_build, "find_folder", lambda: tmp_path)
-    monkeypatch.setattr(
-        install.torch_build, "read_version", lambda folder: Version("2.13.0+cpu", "", "abc")
-    )
-    monkeypatch.setattr(install.torch_build, "find", find)
-    monkeypatch.setattr(install.installation, "add_headers", lambda *_: None)
-    monkeypatch.setattr(install.parts, "lacking", lambda torch: ["cudnn", "triton"])
-    monkeypatch.setattr(install.parts, "unplannable", lambda torch: "")
-    monkeypatch.setattr(install.parts, "requirements", lambda torch, part: [f"{part}==1"])
-    monkeypatch.setattr(install.installation, "keep", keep)
-    monkeypatch.setattr(
-        install.installation, "add", lambda torch, part, *_: done.append(f"add {part}")
-    )
-    monkeypatch.setattr(install.installation, "start_once", lambda: done.append("start"))
+    version = Version("2.13.0+cpu", "", "abc")
+    for module, name, stand_in in (
+        (install.build, "refuse_elsewhere", lambda: None),
+        (install.torch_build, "find_folder", lambda: tmp_path),
+        (install.torch_build, "read_version", lambda folder: version),
+        (install.torch_build, "find", find),
+        (install.parts, "lacking", lambda torch: ["cudnn", "triton"]),
+        (install.parts, "unplannable", lambda torch: ""),
+        (install.parts, "requirements", lambda torch, part: [f"{part}==1"]),
+        (install.installation, "add_headers", lambda *_: None),
+        (install.installation, "keep", keep),
+        (install.installation, "add", lambda torch, part, *_: done.append(f"add {part}")),
+        (install.installation, "start_once", lambda: done.append("start")),
+    ):
+        monkeypatch.setattr(module, name, stand_in)
     return done
 
 
@@ -99,16 +99,14 @@ def test_what_was_not_installed_is_not_removed(done, capsys):
     assert capsys.readouterr().out == f"removed {kept}, 8.0 KiB\n"
 
 
-def test_a_folder_of_wheels_takes_the_place_of_the_network(done, tmp_path, capsys):
+def test_a_folder_of_wheels_takes_the_place_of_the_network(done, tmp_path, capsys, refusal):
     main(["install", "null", "--dry-run", "--wheels", str(tmp_path)])
     assert f" --no-index --find-links {tmp_path} --no-deps" in capsys.readouterr().out
-    assert main(["install", "null", "--wheels", "/no/such"]) == 2
-    assert capsys.readouterr().err == ("attnmem install: --wheels: there is no folder '/no/such'\n")
+    missing = refusal("install", "null", "--wheels", "/no/such")
+    assert missing == "--wheels: there is no folder '/no/such'"
 
 
-def test_another_system_is_refused_in_one_line(monkeypatch, capsys):
+def test_another_system_is_refused_in_one_line(monkeypatch, refusal):
     monkeypatch.setattr(install.build.sys, "platform", "darwin")
-    assert main(["install", "null"]) == 2
-    assert capsys.readouterr().err == (
-        "attnmem install: the null device needs Linux, and this is darwin; use simulated\n"
-    )
+    other = refusal("install", "null")
+    assert other == "the null device needs Linux, and this is darwin; use simulated"

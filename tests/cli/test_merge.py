@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +19,7 @@ UNPROVEN = replace(ROW, outcome=Outcome.NOT_ENFORCED, reason="a thread was start
 OTHER = replace(ROW, nodeid="b.py::test", peak_bytes=512)
 
 
-def merged(tmp_path: Path, *shards: list[Record], **facts: Any) -> list[Record]:
+def merged(tmp_path, *shards, **facts):
     paths = [
         write(tmp_path / f"{number}.json", *rows, **facts) for number, rows in enumerate(shards)
     ]
@@ -28,7 +27,7 @@ def merged(tmp_path: Path, *shards: list[Record], **facts: Any) -> list[Record]:
     return [*load(tmp_path / "all.json")[0]]
 
 
-def test_shards_are_one_session(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_shards_are_one_session(tmp_path, capsys):
     assert merged(tmp_path, [OTHER], [], [OVER]) == [OVER, OTHER]
     assert capsys.readouterr().out == "attnmem: 2 budgets, 1 within, 1 over, 0 not enforced\n"
     data = json.loads((tmp_path / "all.json").read_text("utf-8"))
@@ -37,9 +36,7 @@ def test_shards_are_one_session(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert [found["nodeid"] for found in data["growth"]] == ["a.py::test", "b.py::test"]
 
 
-def test_one_shard_is_printed_as_it_was(
-    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_one_shard_is_printed_as_it_was(tmp_path, capfdbinary):
     path = write(tmp_path / "a.json", OVER, OVER, OTHER)
     assert main(["merge", path]) == 0
     assert capfdbinary.readouterr().out == Path(path).read_bytes()
@@ -58,12 +55,10 @@ def test_one_shard_is_printed_as_it_was(
     ],
     ids=["same", "slower", "over", "not enforced", "worst", "larger", "held to something"],
 )
-@pytest.mark.parametrize("turned", [False, True], ids=["in order", "turned"])
-def test_of_a_test_in_two_shards_the_worse_counts(
-    tmp_path: Path, rows: tuple[Record, Record], counts: Record, turned: bool
-) -> None:
-    found = merged(tmp_path, *([row] for row in (reversed(rows) if turned else rows)))
-    assert [replace(row, duration_s=0.0) for row in found] == [counts]
+def test_of_a_test_in_two_shards_the_worse_counts(tmp_path, rows, counts):
+    for first, second in (rows, rows[::-1]):
+        found = merged(tmp_path, [first], [second])
+        assert [replace(row, duration_s=0.0) for row in found] == [counts]
 
 
 @pytest.mark.parametrize(
@@ -76,12 +71,12 @@ def test_of_a_test_in_two_shards_the_worse_counts(
     ],
     ids=["region", "metric", "place", "not measured at all"],
 )
-def test_rows_of_different_things_are_kept_apart(tmp_path: Path, other: Record) -> None:
+def test_rows_of_different_things_are_kept_apart(tmp_path, other):
     assert sorted(map(repr, merged(tmp_path, [ROW], [other]))) == sorted(map(repr, [ROW, other]))
 
 
 @pytest.mark.parametrize(
-    ("first", "other", "why"),
+    ("first", "changes", "why"),
     [
         ({"torch": "2.6.0"}, {}, "torch is 2.7 in one and 2.6 in the other"),
         (
@@ -97,28 +92,21 @@ def test_rows_of_different_things_are_kept_apart(tmp_path: Path, other: Record) 
     ],
     ids=["torch", "device", "allocator"],
 )
-def test_shards_of_other_environments_are_refused(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    first: dict[str, Any],
-    other: dict[str, Any],
-    why: str,
-) -> None:
+def test_shards_of_other_environments_are_refused(tmp_path, refusal, first, changes, why):
     paths = [
         write(tmp_path / "a.json", ROW, **first),
         write(tmp_path / "b.json", torch=None, device=None),
-        write(tmp_path / "c.json", OTHER, **other),
+        write(tmp_path / "c.json", OTHER, **changes),
     ]
     output = tmp_path / "all.json"
-    assert main(["merge", *paths, "-o", str(output)]) == 2
-    assert capsys.readouterr().err == (
-        f"attnmem merge: cannot merge {paths[2]} with {paths[0]}: {why}, and memory depends on it;"
-        " merge the shards of one environment\n"
+    assert refusal("merge", *paths, "-o", str(output)) == (
+        f"cannot merge {paths[2]} with {paths[0]}: {why}, and memory depends on it; merge the"
+        " shards of one environment"
     )
     assert not output.exists()
 
 
-def test_what_memory_does_not_depend_on_may_differ(tmp_path: Path) -> None:
+def test_what_memory_does_not_depend_on_may_differ(tmp_path):
     one = write(tmp_path / "a.json", ROW, torch=None, cuda=None, device=None)
     two = write(tmp_path / "b.json", ROW, torch="2.7.0", python="3.10.1", threads=64)
     three = write(tmp_path / "c.json", OTHER, **ON_CUDA)
@@ -127,15 +115,11 @@ def test_what_memory_does_not_depend_on_may_differ(tmp_path: Path) -> None:
     assert load(output)[1] == ON_CUDA
 
 
-def test_what_was_counted_is_added_up(tmp_path: Path) -> None:
+def test_what_was_counted_is_added_up(tmp_path):
     counts = {"devices": "H100", "unknown_calls": {"f": 1}, "device_reads": 2}
     merged(tmp_path, [ROW], [OTHER], null_device=counts)
-    environment = load(tmp_path / "all.json")[1]
-    assert environment["null_device"] == {
-        **counts,
-        "unknown_calls": {"f": 2},
-        "device_reads": 4,
-    }
+    summed = {"devices": "H100", "unknown_calls": {"f": 2}, "device_reads": 4}
+    assert load(tmp_path / "all.json")[1]["null_device"] == summed
 
 
 @pytest.mark.parametrize(
@@ -151,16 +135,8 @@ def test_what_was_counted_is_added_up(tmp_path: Path) -> None:
     ],
     ids=["missing", "odd", "no folder"],
 )
-def test_what_cannot_be_done_is_one_line(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    shards: list[str],
-    message: str,
-) -> None:
+def test_what_cannot_be_done_is_one_line(tmp_path, monkeypatch, refusal, shards, message):
     monkeypatch.chdir(tmp_path)
-    counts = {"unknown_calls": {}, "device_reads": 0}
-    write(tmp_path / "a.json", ROW, null_device=counts)
+    write(tmp_path / "a.json", ROW, null_device={"unknown_calls": {}, "device_reads": 0})
     write(tmp_path / "odd.json", ROW, null_device="odd")
-    assert main(["merge", *shards]) == 2
-    assert capsys.readouterr().err == f"attnmem merge: {message}\n"
+    assert refusal("merge", *shards) == message

@@ -17,7 +17,7 @@ OTHER = replace(ROW, nodeid="b.py::test")
 
 
 @pytest.fixture
-def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def results(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE"):
         monkeypatch.delenv(name, raising=False)
@@ -25,30 +25,22 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_file_of_each_kind_and_the_same_on_standard_output(
-    results: str, capfdbinary: pytest.CaptureFixture[bytes], kind: str
-) -> None:
+def test_a_file_of_each_kind_and_the_same_on_standard_output(results, capfdbinary, kind):
     assert main(["report", results, f"--{kind}", "out"]) == 0
     assert capfdbinary.readouterr().out == b""
     assert main(["report", results, f"--{kind}", "-"]) == 0
     assert capfdbinary.readouterr().out == Path("out").read_bytes()
 
 
-def test_the_json_is_written_again_as_it_was(results: str) -> None:
-    assert main(["report", results, "--json", "out"]) == 0
-    assert Path("out").read_bytes() == Path(results).read_bytes()
-
-
-def test_several_are_merged(results: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_json_is_written_again_as_it_was_and_several_are_merged(results):
     write(Path("one.json"), OVER)
     write(Path("two.json"), OTHER)
-    assert main(["report", "one.json", "two.json", "--json", "out"]) == 0
-    assert Path("out").read_bytes() == Path(results).read_bytes()
+    for files in ([results], ["one.json", "two.json"]):
+        assert main(["report", *files, "--json", "out"]) == 0
+        assert Path("out").read_bytes() == Path(results).read_bytes()
 
 
-def test_without_an_option_the_table_is_printed(
-    results: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_an_option_the_table_is_printed(results, capsys):
     assert main(["report", results]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert re.split("  +", lines[4]) == [
@@ -57,9 +49,7 @@ def test_without_an_option_the_table_is_printed(
     assert lines[0] == "attnmem: 2 budgets, 1 within, 1 over, 0 not enforced"
 
 
-def test_for_github(
-    results: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_for_github(results, monkeypatch, capsys):
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary")
     monkeypatch.setenv("GITHUB_WORKSPACE", str(Path.cwd()))
     assert main(["report", results, "--github", "--root", "sub", "--markdown", "out"]) == 0
@@ -69,9 +59,7 @@ def test_for_github(
     assert Path("summary").read_bytes() == Path("out").read_bytes()
 
 
-def test_a_name_that_no_terminal_can_show_is_escaped(
-    results: str, capfdbinary: pytest.CaptureFixture[bytes]
-) -> None:
+def test_a_name_that_no_terminal_can_show_is_escaped(results, capfdbinary):
     write(Path(results), replace(OVER, nodeid="a.py::test[\udc80]", where="\udc80.py:3"))
     assert main(["report", results, "--github", "--csv", "-"]) == 0
     assert b"file=\\udc80.py,line=3,title=a.py%3A%3Atest[\\udc80]::" in capfdbinary.readouterr().out
@@ -85,13 +73,7 @@ def test_a_name_that_no_terminal_can_show_is_escaped(
         (["memory.json", "--github"], "cannot add to $GITHUB_STEP_SUMMARY, .: Is a directory"),
     ],
 )
-def test_what_cannot_be_done_is_one_line(
-    results: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    message: str,
-) -> None:
+def test_what_cannot_be_done_is_one_line(results, monkeypatch, capsys, arguments, message):
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", ".")
     assert main(["report", *arguments]) == 2
     assert capsys.readouterr().err == f"attnmem report: {message}\n"

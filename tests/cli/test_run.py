@@ -5,7 +5,7 @@ import sys
 import pytest
 from suites import KNOWN_DEVICES
 
-from pytest_attnmem.cli import main, make_parser
+from pytest_attnmem.cli import make_parser
 from pytest_attnmem.nulldevice import launch
 from pytest_attnmem.profiles import PROFILES
 
@@ -74,25 +74,14 @@ def test_the_file_for_the_peaks_is_where_the_command_was_given(reexecuted, tmp_p
         (["--", "missing.py"], "there is no program 'missing.py'"),
         (["--", "."], "'.' is not a Python program; give script.py or -m module"),
         (["--", "./binary"], "'./binary' is not a Python program; give script.py or -m module"),
+        (["--device", "GTX 9", "--", "script.py"], f"unknown device 'GTX 9'; {KNOWN_DEVICES}"),
         (
-            ["--device", "GTX 9", "--", "script.py"],
-            f"unknown device 'GTX 9'; {KNOWN_DEVICES}",
+            ["--json", "no/peaks.json", "--", "script.py"],
+            "--json: there is no directory {here}/no; create it first",
         ),
+        (["--json", ".", "--", "script.py"], "--json: {here} is a directory; name a file in it"),
     ],
 )
-def test_what_is_no_python_program_is_refused_in_one_line(reexecuted, capsys, arguments, message):
-    assert main(["run", *arguments]) == 2
-    assert capsys.readouterr().err == f"attnmem run: {message}\n"
+def test_what_cannot_run_is_refused_in_one_line(reexecuted, refusal, tmp_path, arguments, message):
+    assert refusal("run", *arguments) == message.replace("{here}", str(tmp_path))
     assert reexecuted == []
-
-
-def test_a_file_in_no_folder_is_refused(reexecuted, capsys, tmp_path):
-    assert main(["run", "--json", "no/peaks.json", "--", "script.py"]) == 2
-    wanted = f"attnmem run: --json: there is no directory {tmp_path / 'no'}; create it first\n"
-    assert capsys.readouterr().err == wanted
-
-
-def test_a_folder_is_refused_before_the_program_runs(reexecuted, capsys, tmp_path):
-    assert main(["run", "--json", str(tmp_path), "--", "script.py"]) == 2
-    wanted = f"attnmem run: --json: {tmp_path} is a directory; name a file in it\n"
-    assert capsys.readouterr().err == wanted

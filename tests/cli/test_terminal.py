@@ -49,14 +49,11 @@ def test_long_work_has_a_line_that_is_cleared_at_its_end(monkeypatch):
     assert end == ""
 
 
-def test_short_work_has_none(monkeypatch):
+def test_short_work_and_another_place_than_a_terminal_have_none(monkeypatch):
     terminal = on_terminal(monkeypatch)
     with progress("first"):
         pass
     assert terminal.getvalue() == ""
-
-
-def test_another_place_than_a_terminal_has_none(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     before = threading.enumerate()
     with progress("first") as show:
@@ -104,7 +101,8 @@ def test_commands_say_what_they_do(monkeypatch, command, text):
     assert (said[0], said[-1]) == (text, "")
 
 
-def test_a_terminal_has_a_width_and_colours(monkeypatch):
+def test_a_terminal_has_a_width_and_colours_and_a_file_has_neither(monkeypatch):
+    assert (width(), painted("over", "red")) == (0, "over")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "72")
     assert (width(), painted("over", "red")) == (72, "\x1b[31mover\x1b[0m")
@@ -112,7 +110,3 @@ def test_a_terminal_has_a_width_and_colours(monkeypatch):
     assert painted("measured", "") == "measured"
     monkeypatch.setenv("NO_COLOR", "1")
     assert painted("over", "red") == "over"
-
-
-def test_a_file_has_neither():
-    assert (width(), painted("over", "red")) == (0, "over")

@@ -1,6 +1,7 @@
 """``attnmem verify``, with backends whose numbers are given."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -16,32 +17,16 @@ VERSIONS = {"torch": "2.13.0", "cuda": "13.0"}
 EQUAL = Peaks(1000, 1024, 2048)
 
 
-class Machine:
-    """The backends that work here, what they answer, and those that were not ended."""
-
-    def __init__(self):
-        self.found = {}
-        self.running = []
-        self.started = []
-        self.interrupt_after = None
-
-    def answer(self, kind, name):
-        if self.interrupt_after == name:
-            raise KeyboardInterrupt
-        return self.found[kind](name) if callable(self.found[kind]) else self.found[kind]
-
-
 @pytest.fixture
 def machine(monkeypatch):
-    machine = Machine()
+    """Returns the backends that work here with what they answer, and those that were started."""
+    machine = SimpleNamespace(found={}, running=[], started=[], interrupt_after=None)
 
     class GivenPeer:
         def __init__(self, kind, profile, variables, folder):
             self.kind, self.profile, self.variables = kind, profile, variables
-            self.greeting = {
-                "facts": None if kind == "simulated" else FACTS,
-                "versions": VERSIONS,
-            }
+            facts = None if kind == "simulated" else FACTS
+            self.greeting = {"facts": facts, "versions": VERSIONS}
             machine.running.append(self)
 
         def start(self, until):
@@ -54,7 +39,9 @@ def machine(monkeypatch):
             return ""
 
         def answer(self, until):
-            return machine.answer(self.kind, self.asked)
+            if machine.interrupt_after == self.asked:
+                raise KeyboardInterrupt
+            return machine.found[self.kind]
 
         def end(self):
             machine.running.remove(self)
@@ -91,9 +78,9 @@ def test_without_a_gpu_the_simulated_device_is_held_to_the_null_device(machine, 
     machine.found = {"null": EQUAL, "simulated": EQUAL}
     assert main(["verify", "--only", "product/fp64", "--device", "A10G"]) == 0
     assert machine.started == [("null", "A10G"), ("simulated", "A10G")]
-    output = capsys.readouterr()
-    assert output.err == "no GPU: cuda: there is none\n"
-    assert output.out.splitlines()[-1].startswith("1 workload: 1 equal to the byte")
+    out, err = capsys.readouterr()
+    assert err == "no GPU: cuda: there is none\n"
+    assert out.splitlines()[-1].startswith("1 workload: 1 equal to the byte")
 
 
 def test_with_nothing_to_compare_it_says_what_it_would_do(machine, capsys):
@@ -117,9 +104,9 @@ def test_an_interrupt_keeps_what_is_done(machine, tmp_path, capsys):
     assert main(["verify", "--json", str(path)]) == 130
     written = json.loads(path.read_text())
     assert (len(written["workloads"]), written["complete"]) == (2, False)
-    output = capsys.readouterr()
-    assert output.out.splitlines()[-1].startswith("2 workloads: 2 equal to the byte")
-    assert output.err.splitlines()[-1] == f"not reached: {len(WORKLOADS) - 2} workloads"
+    out, err = capsys.readouterr()
+    assert out.splitlines()[-1].startswith("2 workloads: 2 equal to the byte")
+    assert err.splitlines()[-1] == f"not reached: {len(WORKLOADS) - 2} workloads"
 
 
 @pytest.mark.parametrize(
@@ -140,14 +127,13 @@ def test_a_wrong_argument_is_one_line(machine, capsys, words, message):
     assert line.startswith(f"attnmem verify: {message}")
 
 
-def test_a_recording_of_another_torch_is_refused(machine, tmp_path, capsys, monkeypatch):
+def test_a_recording_of_another_torch_is_refused(machine, tmp_path, capsys, refusal):
     machine.found = {"cuda": EQUAL, "null": EQUAL}
     path = tmp_path / "h100.json"
     assert main(["verify", "--json", str(path), "--only", "product/fp64"]) == 0
-    text = path.read_text().replace('"torch": "2.13.0"', '"torch": "2.9.1"')
-    path.write_text(text)
-    assert main(["verify", "--against", str(path)]) == 2
-    assert capsys.readouterr().err.splitlines()[-1] == (
-        f"attnmem verify: {path} is of torch 2.9.1, and 2.13.0 is installed here, whose kernels"
-        " take other memory; install that version"
+    path.write_text(path.read_text().replace('"torch": "2.13.0"', '"torch": "2.9.1"'))
+    capsys.readouterr()
+    assert refusal("verify", "--against", str(path)) == (
+        f"{path} is of torch 2.9.1, and 2.13.0 is installed here, whose kernels take other memory;"
+        " install that version"
     )
