@@ -28,28 +28,18 @@ def test_what_failed_has_a_trace_and_nothing_else_has(tmp_path: Path) -> None:
         replace(OVER, nodeid="c", outcome=Outcome.WITHIN, baseline_state="regressed"),
         replace(OVER, nodeid="d", timeline=None),
         replace(OVER, nodeid="e", outcome=None),
+        replace(OVER, nodeid="a[\udcff-é-<script>]"),
     ]
     write_traces(tmp_path / "new" / "evidence", rows)
     written = sorted((tmp_path / "new" / "evidence").iterdir())
     assert [path.name.rpartition("-")[0] for path in written] == [
-        "c",
-        "test_a.py-test_it",
-        "test_a.py-test_it-scores",
+        *("a-script", "c", "test_a.py-test_it", "test_a.py-test_it-scores")
     ]
     for path in written:
         assert path.name.endswith(".trace.json")
         assert json.loads(path.read_text("ascii"))["traceEvents"]
-
-
-def test_the_directory_is_there_though_nothing_failed(tmp_path: Path) -> None:
-    write_traces(tmp_path / "evidence", [])
-    assert [*(tmp_path / "evidence").iterdir()] == []
-
-
-def test_names_with_characters_of_any_kind_are_told_too(tmp_path: Path) -> None:
-    write_traces(tmp_path, [replace(OVER, nodeid="a[\udcff-é-<script>]")])
-    (path,) = tmp_path.iterdir()
-    assert "script" in path.name
+    write_traces(tmp_path / "none", [])
+    assert [*(tmp_path / "none").iterdir()] == []
 
 
 @pytest.mark.parametrize(
@@ -68,6 +58,7 @@ def test_a_name_is_readable(row: Record, readable: str) -> None:
     plain, _, number = stem(row).rpartition("-")
     assert plain == readable
     assert len(number) == 12
+    assert stem(row) != stem(replace(row, metric="reserved"))
 
 
 @given(*[st.builds(Record, st.text(max_size=200), st.text(max_size=9))] * 2)
@@ -78,10 +69,6 @@ def test_a_name_is_safe_and_no_other_rows(one: Record, other: Record) -> None:
     assert name.isascii()
     assert name[0] not in "-."
     assert (name == stem(other)) is (one == other)
-
-
-def test_the_metrics_of_one_test_do_not_share_a_file() -> None:
-    assert stem(OVER) != stem(replace(OVER, metric="reserved"))
 
 
 def snapshot(name: str, *traces: list[int]) -> dict:
@@ -98,24 +85,21 @@ def test_snapshots_are_joined_to_the_last_and_all_that_happened(tmp_path: Path) 
     assert pickle.loads(path.read_bytes()) == whole
 
 
-@pytest.mark.parametrize("write", [write_traces, lambda d, rows: write_snapshot(d, rows[0], [])])
-def test_a_directory_that_cannot_be_is_told_in_one_line(write, tmp_path: Path) -> None:
-    tmp_path.joinpath("file").touch()
-    with pytest.raises(AttnMemError) as error:
-        write(tmp_path / "file" / "evidence", [OVER])
-    assert str(error.value) == f"cannot create {tmp_path}/file/evidence: Not a directory"
-
-
 @pytest.mark.parametrize(
     ("write", "ending"),
     [
         (write_traces, "trace.json"),
         (lambda d, rows: write_snapshot(d, rows[0], [snapshot("", [])]), "snapshot.pickle"),
     ],
+    ids=["trace", "snapshot"],
 )
-def test_a_file_that_cannot_be_is_told_in_one_line(write, ending: str, tmp_path: Path) -> None:
+def test_what_cannot_be_written_is_told_in_one_line(write, ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"{stem(OVER)}.{ending}"
     path.mkdir()
     with pytest.raises(AttnMemError) as error:
         write(tmp_path, [OVER])
     assert str(error.value) == f"cannot write {path}: Is a directory"
+    tmp_path.joinpath("file").touch()
+    with pytest.raises(AttnMemError) as error:
+        write(tmp_path / "file" / "evidence", [OVER])
+    assert str(error.value) == f"cannot create {tmp_path}/file/evidence: Not a directory"

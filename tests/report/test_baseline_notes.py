@@ -84,44 +84,37 @@ def row(nodeid: str, state: str) -> Record:
 BASELINE = Baseline("b.json", {key("old", "cuda X"): Entry(1)})
 
 
+IMPROVED = [row("t", "improved")]
+STALE = [row(f"t{number}", "stale") for number in range(7)]
+
+
 @pytest.mark.parametrize(
-    ("rows", "measured", "mode", "lines"),
+    ("rows", "measured", "mode", "line"),
     [
-        ([row("t", "same")], [key("old", "cuda X")], None, []),
-        ([], [key("t")], None, ["b.json: 1 new on cpu; --attnmem-update new writes them"]),
+        ([row("t", "same")], [key("old", "cuda X")], None, ""),
+        ([], [key("t")], None, "1 new on cpu; --attnmem-update new writes them"),
         (
             [],
             [key("old"), key("t")],
             "prune",
-            [
-                "b.json: 2 new on cpu, and it has them for cuda X only; --attnmem-update new writes"
-                " them"
-            ],
+            "2 new on cpu, and it has them for cuda X only; --attnmem-update new writes them",
         ),
-        ([], [key("t")], "new", []),
-        ([], [key("t")], "all", []),
+        ([], [key("t")], "new", ""),
+        ([], [key("t")], "all", ""),
+        (IMPROVED, [], None, "1 improved; --attnmem-update all writes it down"),
+        (IMPROVED, [], "all", ""),
         (
-            [row("t", "improved")],
+            STALE,
             [],
             None,
-            ["b.json: 1 improved; --attnmem-update all writes it down"],
-        ),
-        ([row("t", "improved")], [], "all", []),
-        (
-            [row(f"t{number}", "stale") for number in range(7)],
-            [],
-            None,
-            [
-                "b.json: 7 stale, measured no more: t0, t1, t2, t3, t4 and 2 more; --attnmem-update"
-                " prune takes them out"
-            ],
+            "7 stale, measured no more: t0, t1, t2, t3, t4 and 2 more; --attnmem-update prune takes"
+            " them out",
         ),
     ],
 )
-def test_what_there_is_to_do(
-    rows: list[Record], measured: list[Key], mode: str | None, lines: list[str]
-) -> None:
-    assert notes(rows, BASELINE, dict.fromkeys(measured, Entry(1)), mode) == lines
+def test_what_there_is_to_do(rows, measured, mode, line) -> None:
+    found = notes(rows, BASELINE, dict.fromkeys(measured, Entry(1)), mode)
+    assert found == ([f"b.json: {line}"] if line else [])
 
 
 ON = {version: f"cuda H100 sm90 torch{version}" for version in ("2.13", "2.14", "2.15")}
@@ -139,27 +132,18 @@ def upgraded(on: str, *needs: int, tolerance: Tolerance | None = None) -> list[s
 @pytest.mark.parametrize(
     ("needs", "told"),
     [
-        (
-            (1001, 2000, 3000, 1, 1000, 1000),
-            "3 tests need more, 1 less, 2 the same",
-        ),
+        ((1001, 2000, 3000, 1, 1000, 1000), "3 tests need more, 1 less, 2 the same"),
         ((1001,), "1 test needs more"),
         ((1, 2), "2 tests need less"),
         ((1000,), "1 test needs the same"),
     ],
 )
 def test_an_upgrade_of_torch_says_what_it_did(needs: tuple[int, ...], told: str) -> None:
-    assert upgraded("cpu threads2 torch2.13", *needs) == [
-        f"b.json: recorded on torch 2.13, this is 2.15: {told}; --attnmem-update all moves them,"
-        " new keeps both"
-    ]
-
-
-def test_entries_without_a_version_are_of_an_unknown_torch() -> None:
-    assert upgraded("cpu threads2", 1001, 1000) == [
-        "b.json: recorded on an unknown torch, this is 2.15: 1 test needs more, 1 the same;"
-        " --attnmem-update all moves them, new keeps both"
-    ]
+    for on, recorded in ((" torch2.13", "torch 2.13"), ("", "an unknown torch")):
+        assert upgraded(f"cpu threads2{on}", *needs) == [
+            f"b.json: recorded on {recorded}, this is 2.15: {told}; --attnmem-update all moves"
+            " them, new keeps both"
+        ]
 
 
 def test_an_upgrade_is_compared_within_the_tolerance() -> None:

@@ -53,6 +53,7 @@ def test_a_line() -> None:
 
 
 def test_lines_end_as_the_standard_has_it_and_one_follows_another_by_test() -> None:
+    assert render(summarise([]), {}) == ",".join(COLUMNS) + "\r\n"
     text = render(summarise([replace(ROW, nodeid="b"), ROW]), {})
     assert [line[:4] for line in text.split("\r\n")] == ["node", "a.py", "b,,o", ""]
 
@@ -63,10 +64,6 @@ def test_text_that_a_spreadsheet_would_compute_is_marked_as_text(name: str, star
     changed: dict[str, Any] = {name: f"{start}cmd|' /C calc'!A0"}
     (line,) = lines(replace(ROW, **changed))
     assert line[name] == f"'{start}cmd|' /C calc'!A0"
-
-
-def test_a_session_that_measured_nothing_has_its_columns() -> None:
-    assert render(summarise([]), {}) == ",".join(COLUMNS) + "\r\n"
 
 
 @settings(deadline=None)  # the machine may be busy

@@ -50,22 +50,17 @@ def test_the_worst_comes_first_for_github_shows_only_some() -> None:
     assert [command.partition("title=")[2][:2] for command in commands(*rows)] == ["t9", "t6", "t3"]
 
 
-def test_an_error_tells_the_largest_that_were_held() -> None:
+def test_an_error_tells_what_grew_and_then_the_largest_that_were_held() -> None:
     held = tuple(Held(8 - size, (2, 8), "float32", "mm", "attn.py:3") for size in range(5))
     (command,) = commands(replace(OVER, held=held))
-    assert command.endswith(
-        "on cuda:0%0A    8 B  [2, 8] float32  mm  attn.py:3"
+    largest = (
+        "%0A    8 B  [2, 8] float32  mm  attn.py:3"
         "%0A    7 B  [2, 8] float32  mm  attn.py:3%0A    6 B  [2, 8] float32  mm  attn.py:3"
     )
-
-
-def test_an_error_tells_what_grew_before_what_was_held() -> None:
-    held = (Held(8, (2, 8), "float32", "mm", "attn.py:3"),)
+    assert command.endswith(f"on cuda:0{largest}")
     grew = "  grew      +1 B: one more uint8 [1], clone at attn.py:4"
     (command,) = commands(replace(OVER, held=held, explanation=(grew,), baseline_bytes=1))
-    assert command.endswith(
-        f"on cuda:0%0A{grew}%0A  baseline  1 B%0A    8 B  [2, 8] float32  mm  attn.py:3"
-    )
+    assert command.endswith(f"on cuda:0%0A{grew}%0A  baseline  1 B{largest}")
 
 
 @pytest.mark.parametrize(
@@ -118,13 +113,11 @@ def test_the_markdown_is_added_to_what_the_summary_has(tmp_path: Path) -> None:
     assert path.read_text("utf-8") == f"{text}\n{text}"
 
 
-@pytest.mark.parametrize("environ", [{}, {"GITHUB_STEP_SUMMARY": ""}], ids=["unset", "empty"])
-def test_elsewhere_than_on_github_there_is_no_summary(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, environ: dict[str, str]
-) -> None:
+def test_elsewhere_than_on_github_there_is_no_summary(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    add_to_step_summary(summarise([OVER]), environ)
-    assert [*tmp_path.iterdir()] == []
+    for environ in ({}, {"GITHUB_STEP_SUMMARY": ""}):
+        add_to_step_summary(summarise([OVER]), environ)
+        assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.parametrize(
@@ -139,7 +132,7 @@ def test_a_summary_is_never_more_than_github_takes(tmp_path: Path, taken: int, c
     assert re.search(r"^\d+ more rows left out: \d+ within\.$", path.read_text("utf-8"), re.M)
 
 
-def test_a_full_summary_is_one_line(tmp_path: Path) -> None:
+def test_a_summary_that_is_full_or_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     path = tmp_path / "summary"
     path.write_bytes(b"x" * SUMMARY_LIMIT)
     with pytest.raises(AttnMemError) as error:
@@ -149,9 +142,6 @@ def test_a_full_summary_is_one_line(tmp_path: Path) -> None:
         " other commands of the step filled it; run this command in a step of its own"
     )
     assert path.stat().st_size == SUMMARY_LIMIT
-
-
-def test_a_summary_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(AttnMemError) as error:
         add_to_step_summary(summarise([OVER]), {"GITHUB_STEP_SUMMARY": str(tmp_path)})
     assert str(error.value) == f"cannot add to $GITHUB_STEP_SUMMARY, {tmp_path}: Is a directory"

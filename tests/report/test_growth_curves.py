@@ -39,46 +39,24 @@ def charts(row: Record, *others: Record) -> list[dict]:
 
 def test_a_contract_has_a_chart_of_the_sizes_it_was_held_at() -> None:
     (chart,) = charts(CONTRACT)
-    assert chart["symbol"] == "N"
-    assert chart["points"] == [(8, 128), (16, 512), (32, 2048)]
-    assert chart["contract"] == 1
+    points = [(8, 128), (16, 512), (32, 2048)]
+    assert (chart["symbol"], chart["points"], chart["contract"]) == ("N", points, 1)
     assert chart["budget"] == []
-
-
-def test_the_fit_goes_through_the_points_and_on_to_four_times_the_largest() -> None:
-    (chart,) = charts(CONTRACT)
-    assert dict(chart["fit"]).items() >= dict(chart["points"]).items()
+    # The fit goes through the points, and on to four times the largest.
+    assert dict(chart["fit"]).items() >= dict(points).items()
     assert (chart["fit"][0], chart["fit"][-1]) == ((8, 128), (128, 2 * 128**2))
     assert chart["fit"] == sorted(chart["fit"])
-
-
-def test_what_nothing_was_fitted_to_is_points_alone() -> None:
-    growth = {**CONTRACT.growth[0], "formula": None}
-    (chart,) = charts(replace(CONTRACT, growth=(growth,)))
+    (chart,) = charts(replace(CONTRACT, growth=({**CONTRACT.growth[0], "formula": None},)))
     assert (chart["formula"], chart["fit"]) == ("", [])
 
 
 def test_of_a_grid_each_symbol_is_shown_with_the_others_at_their_largest() -> None:
     grid = {"sizes": {"N": [1, 2, 3], "d": [4, 8]}, "peaks": [14, 18, 24, 28, 34, 38]}
     along_n, along_d = charts(replace(CONTRACT, growth=({**grid, "formula": "10*N + d"},)))
-    assert (along_n["points"], along_n["note"]) == (
-        [(1, 18), (2, 28), (3, 38)],
-        "d=8, run to see it grow",
-    )
-    assert (along_d["points"], along_d["note"]) == (
-        [(4, 34), (8, 38)],
-        "N=3, run to see it grow",
-    )
-
-
-@pytest.mark.parametrize(
-    ("sizes", "peaks"),
-    [({"N": [1, 2]}, [1]), ({"N": []}, []), ({}, []), ({"N": [0, 1]}, [1, 2])],
-    ids=["too few", "empty", "nothing", "no size"],
-)
-def test_what_is_no_grid_has_no_chart(sizes: dict[str, list[int]], peaks: list[int]) -> None:
-    growth = {"sizes": sizes, "peaks": peaks, "formula": "N"}
-    assert charts(replace(CONTRACT, growth=(growth,))) == []
+    assert along_n["points"] == [(1, 18), (2, 28), (3, 38)]
+    assert along_d["points"] == [(4, 34), (8, 38)]
+    notes = [chart["note"] for chart in (along_n, along_d)]
+    assert notes == ["d=8, run to see it grow", "N=3, run to see it grow"]
 
 
 @pytest.mark.parametrize(
@@ -165,8 +143,13 @@ def test_no_size_breaks_a_chart(budget: str, sizes: range, peak: int) -> None:
         {"sizes": {"N": [1]}, "peaks": [float("nan")], "formula": None},
         {"sizes": {"N": [1, 10**400]}, "peaks": [1, 2], "formula": "N"},
         {"sizes": {"N": [1, 2]}, "peaks": [1, 2], "formula": 7},
+        # Of these, none is a grid.
+        {"sizes": {"N": [1, 2]}, "peaks": [1], "formula": "N"},
+        {"sizes": {"N": []}, "peaks": [], "formula": "N"},
+        {"sizes": {}, "peaks": [], "formula": "N"},
+        {"sizes": {"N": [0, 1]}, "peaks": [1, 2], "formula": "N"},
     ],
-    ids=range(10),
+    ids=range(14),
 )
 def test_damaged_growth_has_no_chart(growth: object) -> None:
     assert charts(replace(CONTRACT, growth=(growth,))) == []  # type: ignore[arg-type]

@@ -93,23 +93,13 @@ def test_the_first_line_is_the_verdict(rows: list[Record], line: str) -> None:
     assert shown(*rows)[0] == line
 
 
-def test_a_session_that_measured_nothing_has_no_table() -> None:
-    assert render(summarise([]), {}) == "No memory budget was held.\n"
-
-
-def test_a_contract_is_in_the_place_of_a_limit() -> None:
+def test_a_contract_is_in_the_place_of_a_limit_and_a_baseline_is_folded() -> None:
     lines = shown(replace(OVER, budget="O(N*d)", limit_bytes=None))
     assert "| `O(N*d)` | 6.0 KiB |  | **over** |" in lines[4]
-
-
-def test_what_grew_over_a_baseline_is_folded_with_the_baseline() -> None:
     grew = "  grew      +3.0 KiB: one more float32 [12, 64], clone at attn.py:3"
     lines = shown(replace(OVER, budget="", explanation=(grew,), baseline_bytes=3 * KIB))
-    assert lines[lines.index("<pre>") + 1 :][:3] == [
-        grew,
-        "  baseline  3.0 KiB",
-        "  held at the peak (2 tensors):",
-    ]
+    folded = [grew, "  baseline  3.0 KiB", "  held at the peak (2 tensors):"]
+    assert lines[lines.index("<pre>") + 1 :][:3] == folded
 
 
 def test_the_change_from_a_baseline_is_a_column_only_where_there_is_one() -> None:
@@ -192,10 +182,8 @@ def test_what_a_name_says_is_read_and_never_obeyed(name: str, reason: str) -> No
 
 def test_what_is_folded_is_escaped() -> None:
     mean = "</pre></details><script>@you"
-    text = "\n".join(
-        shown(replace(OVER, nodeid=mean, reason=mean, budget=mean, explanation=(mean,)))
-    )
-    folded = text[text.index("<details>") :]
+    hostile = replace(OVER, nodeid=mean, reason=mean, budget=mean, explanation=(mean,))
+    _, folded = render(summarise([hostile]), {}).split("<details>")
     assert folded.count(html.escape(mean)) == 3
     assert "<script>" not in folded
 
@@ -229,12 +217,9 @@ def test_there_is_never_more_than_the_limit_and_what_is_left_out_is_counted(
     assert len(text.split("</details>")) - 1 == folded
 
 
-def test_the_failures_are_the_last_to_be_left_out() -> None:
+def test_failures_are_left_out_last_and_without_room_for_the_verdict_there_is_nothing() -> None:
     text = bounded(summarise(many(40)), 12_000)
     assert [text.count(f"| {word}") for word in ("**over**", "measured |")] == [40, 0]
-
-
-def test_where_there_is_no_room_for_the_verdict_there_is_nothing() -> None:
     assert bounded(summarise([OVER]), 60) == ""
     assert bounded(summarise([]), 27) == "No memory budget was held.\n"
 

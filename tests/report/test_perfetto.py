@@ -65,16 +65,12 @@ def test_the_bytes_alive_are_a_counter_and_the_budget_another() -> None:
     counters = [(event["name"], event["ts"], event["args"]["bytes"]) for event in events("C")]
     alive = [("bytes alive", ts, n) for ts, n in enumerate((4096, 4160, 4096, 8, 8))]
     assert counters == [*alive, ("budget", 0, 100), ("budget", 4, 100)]
-
-
-def test_a_budget_of_another_metric_is_not_drawn_among_the_bytes_alive() -> None:
-    row = Record("a", metric="reserved", limit_bytes=100)
-    assert {event["name"] for event in events("C", row)} == {"bytes alive"}
-
-
-def test_the_peak_is_marked() -> None:
     (peak,) = events("i")
     assert (peak["name"], peak["ts"]) == ("peak 4.1 KiB", 1)
+    other = Record("a", metric="reserved", limit_bytes=100)
+    assert {event["name"] for event in events("C", other)} == {"bytes alive"}
+    nothing = json.loads(render(ROW, Timeline(0, ())))
+    assert [event["ph"] for event in nothing["traceEvents"]] == ["M", "C", "C"]
 
 
 def test_it_says_of_which_test_it_is_and_how_it_was_seen() -> None:
@@ -89,11 +85,6 @@ def test_it_says_of_which_test_it_is_and_how_it_was_seen() -> None:
         "place": "cpu",
         "note": "the second run",
     }
-
-
-def test_a_window_in_which_nothing_happened_is_a_trace_too() -> None:
-    data = json.loads(render(ROW, Timeline(0, ())))
-    assert [event["ph"] for event in data["traceEvents"]] == ["M", "C", "C"]
 
 
 @st.composite

@@ -20,19 +20,22 @@ def parts(row: Record) -> list[tuple[str, int, str]]:
     return [(part.name, part.nbytes, part.growth) for part in components(row)]
 
 
-def test_the_largest_comes_first() -> None:
-    assert [(name, size) for name, size, _ in parts(ROW)] == [
-        ("softmax [2, 8, 8, 8]", 4096),
-        ("bmm [2, 8, 8, 4]", 2048),
-    ]
-
-
 @pytest.mark.parametrize("apart", [1000, -1000, 1], ids=["missing", "too much", "a byte"])
 def test_what_no_tensor_accounts_for_is_told(apart: int) -> None:
     assert (NOT_ATTRIBUTED, apart, "") in parts(replace(ROW, peak_bytes=6144 + apart))
 
 
+def test_of_the_end_or_of_nothing_known_other_tensors_count_and_no_workspace_does() -> None:
+    row = replace(ROW, metric="retained", retained_bytes=6145)
+    assert (NOT_ATTRIBUTED, 1, "") in parts(row)
+    unknown = (replace(row, retained_bytes=None), replace(ROW, held=()))
+    for one in (*unknown, replace(ROW, peak_bytes=None)):
+        assert parts(one) == []
+    assert parts(replace(ROW, workspace_bytes=512)) == parts(ROW)
+
+
 def test_what_is_proved_has_symbols_and_grows() -> None:
+    assert parts(ROW) == [("softmax [2, 8, 8, 8]", 4096, ""), ("bmm [2, 8, 8, 4]", 2048, "")]
     proved = replace(SCORES, dims=("B", "H", "N", "N"))
     assert parts(replace(ROW, held=(proved, OUTPUT))) == [
         ("softmax [B, H, N, N]", 4096, "O(B·H·N²)"),
@@ -61,21 +64,6 @@ def test_a_long_list_ends_in_the_small_ones_together() -> None:
     assert len(found) == 12
     assert found[0] == ("other tensors", 89 + 88 + 87, "")
     assert found[1] == ("bmm [100]", 100, "")
-
-
-def test_what_is_retained_is_told_apart_where_the_tensors_are_of_the_end() -> None:
-    row = replace(ROW, metric="retained", retained_bytes=6145)
-    assert (NOT_ATTRIBUTED, 1, "") in parts(row)
-    assert parts(replace(row, retained_bytes=None)) == []
-
-
-@pytest.mark.parametrize("lacking", [{"held": ()}, {"peak_bytes": None}], ids=str)
-def test_of_what_is_not_known_there_is_nothing(lacking: dict) -> None:
-    assert parts(replace(ROW, **lacking)) == []
-
-
-def test_a_primed_workspace_is_in_no_peak() -> None:
-    assert parts(replace(ROW, workspace_bytes=512)) == parts(ROW)
 
 
 @given(records)

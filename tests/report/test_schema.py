@@ -22,7 +22,7 @@ from pytest_attnmem.errors import BudgetExceeded
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.report.record import Record, record
 
-from .rows import WHOLE, file, records
+from .rows import RECORDS, WHOLE, file, records
 
 WRITTEN = files("pytest_attnmem.report").joinpath("schema.json").read_text("utf-8")
 SCHEMA: dict[str, Any] = json.loads(WRITTEN)
@@ -86,19 +86,13 @@ def test_a_new_field_of_a_result_is_in_the_schema(script: dict[str, Any]) -> Non
     assert script["updated"](older) == SCHEMA
 
 
-@pytest.mark.parametrize("state", ["", *(state.value for state in State)])
-def test_a_row_of_each_baseline_state_is_of_the_schema(state: str) -> None:
-    row = replace(WHOLE, baseline_state=state)
-    assert [*EXACTLY.iter_errors(file([row]))] == []
-
-
-def test_the_schema_is_one() -> None:
+def test_the_schema_is_one_and_files_are_of_it() -> None:
     jsonschema.Draft202012Validator.check_schema(SCHEMA)
     jsonschema.Draft202012Validator.check_schema(CLOSED)
-
-
-def test_the_file_is_of_its_schema() -> None:
-    assert [*EXACTLY.iter_errors(file())] == []
+    states = [replace(WHOLE, baseline_state=state) for state in ("", *(one.value for one in State))]
+    for rows in (RECORDS, [], *([row] for row in states)):
+        assert [*EXACTLY.iter_errors(file(rows))] == []
+    assert file([])["summary"]["session_peak_bytes"] is None
 
 
 def test_every_key_is_in_the_schema() -> None:
@@ -117,8 +111,7 @@ def test_every_key_is_in_the_schema() -> None:
 @settings(deadline=None)  # the machine may be busy
 @given(st.lists(records, max_size=3))
 def test_any_rows_are_of_the_schema(rows: list[Record]) -> None:
-    data = file(rows)
-    assert [*EXACTLY.iter_errors(data)] == []
+    assert [*EXACTLY.iter_errors(file(rows))] == []
 
 
 @pytest.mark.parametrize("minor", [1, 1.1, 1.9])
@@ -166,11 +159,10 @@ def test_what_was_really_measured_is_of_the_schema() -> None:
         _ = q @ k.mT
     with pytest.raises(BudgetExceeded):
         memory.check(memory.measure(lambda: q @ k.mT @ v), 1)
-    rows = [
+    data = file(
         record("a.py::test", part.name, verdict, measurement, part.shape.symbols)
         for part, verdict, measurement in kept.rows
-    ]
-    data = file(rows)
+    )
     EXACTLY.validate(data)
     check, scores = data["results"]
     assert [tensor["shape"] for tensor in check["held"]] == [[2, 8, 8], [2, 8, 4]]
@@ -184,9 +176,3 @@ def test_the_schema_would_notice_a_key_that_is_missing(where: str) -> None:
     del part[next(iter(part))]
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(data, SCHEMA)
-
-
-def test_a_session_that_measured_nothing_is_of_the_schema() -> None:
-    data = file([])
-    jsonschema.validate(data, SCHEMA)
-    assert data["summary"]["session_peak_bytes"] is None

@@ -23,40 +23,23 @@ def names(rows: tuple[Record, ...]) -> list[str]:
     return [row.name for row in rows]
 
 
-def test_rows_are_sorted_by_test_and_region() -> None:
+def test_rows_are_sorted_by_test_and_region_or_by_share_of_the_budget() -> None:
     assert names(summarise(ROWS).records) == ["a", "a [inner]", "b", "c", "d"]
-
-
-def test_the_order_of_arrival_does_not_matter() -> None:
     assert summarise(ROWS) == summarise(reversed(ROWS))
-
-
-def test_counts() -> None:
-    summary = summarise(ROWS)
-    assert summary.budgets == 4
-    assert [summary.count(outcome) for outcome in (WITHIN, OVER, NOT_ENFORCED)] == [2, 1, 1]
-
-
-def test_by_share_of_the_budget_then_unproven_then_only_measured() -> None:
+    # Then those that are not enforced, and those that are only measured.
     assert names(summarise(ROWS).by_share) == ["a", "d", "b", "c", "a [inner]"]
-
-
-def test_what_broke_a_budget_of_nothing_used_the_most() -> None:
     broken = Record("z", outcome=OVER, limit_bytes=0, peak_bytes=1)
     assert names(summarise([*ROWS, broken]).by_share)[0] == "z"
 
 
-def test_the_highest_peak_is_of_any_row() -> None:
-    assert summarise(ROWS).highest == ROWS[1]
-
-
-def test_nothing_measured_has_no_highest_peak() -> None:
+def test_totals() -> None:
+    summary = summarise(ROWS)
+    assert summary.budgets == 4
+    assert [summary.count(outcome) for outcome in (WITHIN, OVER, NOT_ENFORCED)] == [2, 1, 1]
+    assert summary.highest == ROWS[1]
+    assert summary.workspaces == {"cuda:0": 5, "cpu": 9}
     assert summarise([Record("a", outcome=NOT_ENFORCED)]).highest is None
     assert summarise([]) == Summary(())
-
-
-def test_a_workspace_is_the_largest_that_was_seen_on_its_device() -> None:
-    assert summarise(ROWS).workspaces == {"cuda:0": 5, "cpu": 9}
 
 
 @pytest.mark.parametrize(
@@ -77,10 +60,6 @@ def test_share(row: Record, used: Fraction | None) -> None:
 def test_states_are_counted_in_their_order_where_there_are_any() -> None:
     states = ("stale", "same", "", "regressed", "same", "new")
     rows = [Record(f"t{number}", baseline_state=state) for number, state in enumerate(states)]
-    assert [*summarise(rows).states.items()] == [
-        ("new", 1),
-        ("same", 2),
-        ("regressed", 1),
-        ("stale", 1),
-    ]
+    counts = [("new", 1), ("same", 2), ("regressed", 1), ("stale", 1)]
+    assert [*summarise(rows).states.items()] == counts
     assert summarise(ROWS).states == {}

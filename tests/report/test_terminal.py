@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -48,39 +49,28 @@ def notes(*rows: Record) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "hint", "line"),
+    ("rows", "line"),
     [
         (
-            [WITHIN, OVER, WITHIN, NOT_ENFORCED, None],
-            True,
-            "attnmem: 4 budgets, 2 within, 1 over, 1 not enforced (--attnmem-report for the table)",
+            [(WITHIN, ""), (OVER, ""), (WITHIN, ""), (NOT_ENFORCED, ""), (None, "")],
+            "4 budgets, 2 within, 1 over, 1 not enforced",
         ),
-        ([WITHIN], False, "attnmem: 1 budget, 1 within, 0 over, 0 not enforced"),
-        ([None], False, "attnmem: 0 budgets, 0 within, 0 over, 0 not enforced"),
+        ([(WITHIN, "")], "1 budget, 1 within, 0 over, 0 not enforced"),
+        ([(None, "")], "0 budgets, 0 within, 0 over, 0 not enforced"),
+        (
+            [(WITHIN, "same"), (WITHIN, "improved"), (WITHIN, "new")],
+            "3 budgets, 3 within, 0 over, 0 not enforced; baseline: 1 new, 1 same, 1 improved",
+        ),
     ],
-    ids=["several", "one", "only measured"],
+    ids=["several", "one", "only measured", "baseline"],
 )
-def test_line(outcomes: list[Outcome | None], hint: bool, line: str) -> None:
-    rows = [Record(f"test_{place}", outcome=outcome) for place, outcome in enumerate(outcomes)]
-    assert render_line(summarise(rows), hint) == line
-
-
-def test_the_line_has_how_rows_compare_with_the_baseline() -> None:
-    rows = [
-        replace(ROW, region=state, baseline_state=state) for state in ("same", "improved", "new")
-    ]
-    assert render_line(summarise(rows), True) == (
-        "attnmem: 3 budgets, 3 within, 0 over, 0 not enforced; baseline: 1 new, 1 same, 1 improved"
-        " (--attnmem-report for the table)"
+def test_line(rows: list[tuple[Outcome | None, str]], line: str) -> None:
+    found = summarise(
+        Record(f"test_{place}", outcome=outcome, baseline_state=state)
+        for place, (outcome, state) in enumerate(rows)
     )
-
-
-@pytest.mark.parametrize("state", ["new", "stale"])
-def test_a_row_without_one_of_the_two_numbers_says_how_it_compares(state: str) -> None:
-    before = 1 if state == "stale" else None
-    row = replace(ROW, peak_bytes=None, baseline_bytes=before, baseline_state=state)
-    assert "Δ baseline  outcome" in table(row)[0]
-    assert table(row)[-1].split()[-2:] == [state, "within"]
+    assert render_line(found, False) == f"attnmem: {line}"
+    assert render_line(found, True) == f"attnmem: {line} (--attnmem-report for the table)"
 
 
 def test_the_table() -> None:
@@ -131,9 +121,7 @@ def test_the_outcome_has_a_colour() -> None:
     over = replace(ROW, outcome=OVER)
     colours = [render_table(summarise([row]))[-1][1:3] for row in (ROW, over, SKIPPED, expected)]
     assert colours == [
-        ("within", "green"),
-        ("over", "red"),
-        ("not enforced", "yellow"),
+        *(("within", "green"), ("over", "red"), ("not enforced", "yellow")),
         ("expected failure", "yellow"),
     ]
     assert render_table(summarise([ONLY_MEASURED]))[-1].colour == ""
@@ -152,31 +140,14 @@ def test_the_notes_under_the_table() -> None:
     ]
 
 
-def test_the_change_from_a_baseline_is_a_column_only_where_there_is_one() -> None:
-    assert "Δ baseline" not in table(ROW)[0]
-    assert "Δ baseline  outcome" in table(ROW, replace(ROW, baseline_bytes=1))[0]
-
-
-@pytest.mark.parametrize(("limit", "percent"), [(100, "999.0"), (99, ">999"), (1, ">999")], ids=str)
-def test_a_share_far_over_is_not_spelled_out(limit: int, percent: str) -> None:
-    row = replace(ROW, outcome=OVER, limit_bytes=limit, peak_bytes=999)
-    assert f"  {percent}  over" in table(row)[-1]
-
-
-def test_what_was_to_be_only_measured_and_was_not_says_so() -> None:
+def test_what_was_not_measured_is_noted_with_a_shortened_reason() -> None:
     row = Record("a.py::test_c", "x", reason="a thread was started")
     assert table(row)[-1].endswith("  not measured")
     assert notes(row) == ["not measured  a.py::test_c [x]: a thread was started"]
-
-
-def test_a_long_reason_is_shortened() -> None:
-    row = replace(SKIPPED, reason="why\n" * 99)
-    (note,) = notes(row)
-    assert note == "not enforced  a.py::test_b: " + r"why\n" * 39 + "w..."
-
-
-def test_where_nothing_was_measured_there_is_no_peak_and_no_workspace() -> None:
     assert notes(SKIPPED) == ["not enforced  a.py::test_b: skipped: no GPU"]
+    (note,) = notes(replace(SKIPPED, reason="why\n" * 99))
+    assert note == "not enforced  a.py::test_b: " + r"why\n" * 39 + "w..."
+    assert (len(table()), notes()) == (2, [])
 
 
 def test_rows_are_sorted_by_share_of_the_budget() -> None:
@@ -197,16 +168,27 @@ def test_each_size_has_its_own_unit_and_two_that_differ_never_read_alike() -> No
     }
 
 
-def test_the_change_since_another_torch_names_it() -> None:
-    row = replace(ROW, baseline_bytes=5 * KIB, baseline_torch="2.13", baseline_state="other torch")
-    assert "-2.0 KiB (torch 2.13)  within" in table(row)[2]
-
-
 @pytest.mark.parametrize(
-    ("baseline", "shown"), [(3 * KIB, "+0 B"), (0, "+3.0 KiB"), (5 * KIB, "-2.0 KiB")]
+    ("changes", "shown"),
+    [
+        ({"baseline_bytes": 3 * KIB}, "+0 B  within"),
+        ({"baseline_bytes": 0}, "+3.0 KiB  within"),
+        ({"baseline_bytes": 5 * KIB}, "-2.0 KiB  within"),
+        ({"baseline_bytes": 5 * KIB, "baseline_torch": "2.13"}, "-2.0 KiB (torch 2.13)  within"),
+        ({"peak_bytes": None, "baseline_state": "new"}, "new  within"),
+        ({"peak_bytes": None, "baseline_bytes": 1, "baseline_state": "stale"}, "stale  within"),
+        ({"outcome": OVER, "limit_bytes": 100, "peak_bytes": 999}, "999.0  over"),
+        ({"outcome": OVER, "limit_bytes": 99, "peak_bytes": 999}, ">999  over"),
+        ({"outcome": OVER, "limit_bytes": 1, "peak_bytes": 999}, ">999  over"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_the_change_from_the_baseline_has_its_sign(baseline: int, shown: str) -> None:
-    assert f"  {shown}  within" in table(replace(ROW, baseline_bytes=baseline))[-1]
+def test_the_change_from_a_baseline_has_its_sign_and_a_large_share_is_cut(
+    changes: dict[str, Any], shown: str
+) -> None:
+    head, *_, line = table(replace(ROW, **changes))
+    assert line.endswith(f"  {shown}")
+    assert ("Δ baseline  outcome" in head) == any("baseline" in name for name in changes)
 
 
 def test_symbols_that_say_nothing_of_their_own_are_left_out() -> None:
@@ -214,18 +196,11 @@ def test_symbols_that_say_nothing_of_their_own_are_left_out() -> None:
     assert "  H=8 Hkv=2 N=4 M=9 d=3 itemsize=4 window=5  " in table(replace(ROW, shape=shape))[-1]
 
 
-def test_a_name_is_whole_where_the_width_has_no_limit() -> None:
-    for nodeid in ("a" * 80 + "::test[8]", f"tests/a/x.py::test[{'8' * 90}]"):
-        assert table(replace(ROW, nodeid=nodeid))[-1].startswith(f"{nodeid}  ")
-
-
-def test_names_that_look_like_numbers_stay_as_they_are() -> None:
-    assert table(replace(ROW, nodeid="1e3"))[-1].startswith("1e3  ")
-
-
-def test_no_rows_is_an_empty_table() -> None:
-    assert len(table()) == 2
-    assert notes() == []
+@pytest.mark.parametrize(
+    "nodeid", ["1e3", "a" * 80 + "::test[8]", f"tests/a/x.py::test[{'8' * 90}]"], ids=len
+)
+def test_a_name_is_whole_and_no_number_where_the_width_has_no_limit(nodeid: str) -> None:
+    assert table(replace(ROW, nodeid=nodeid))[-1].startswith(f"{nodeid}  ")
 
 
 @pytest.mark.parametrize(
@@ -268,11 +243,8 @@ def test_ranks_that_differ_in_no_number_share_a_row():
 
 def test_a_rank_with_another_number_has_its_own_row():
     assert names([row(0), row(1, 7), row(2)]) == ["test_step[rank0,2]", "test_step[rank1]"]
-    assert names([row(0), row(1, reason="read")]) == ["test_step[rank0]", "test_step[rank1]"]
-    assert names([row(0), replace(row(1), metric="retained")]) == [
-        "test_step[rank0]",
-        "test_step[rank1]",
-    ]
+    for other in (row(1, reason="read"), replace(row(1), metric="retained")):
+        assert names([row(0), other]) == ["test_step[rank0]", "test_step[rank1]"]
 
 
 def test_other_tests_keep_their_rows():

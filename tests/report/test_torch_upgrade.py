@@ -75,9 +75,7 @@ def tensors(**sizes: int) -> tuple[Held, ...]:
         ({}, {"mm": 140}, {}),  # the tensors of one session are not listed
     ],
 )
-def test_operators_account_for_every_byte_or_are_not_named(
-    old: dict[str, int], new: dict[str, int], grown: dict[str, int]
-) -> None:
+def test_operators_account_for_every_byte_or_are_not_named(old, new, grown) -> None:
     before = replace(ROW, held=tensors(**old))
     after = replace(ROW, peak_bytes=140, held=tensors(**new))
     assert by_operator(Change(ChangeKind.GREW, before, after)) == grown
