@@ -35,17 +35,12 @@ def test_the_roof_breaks_at_the_ridge_point(axes, lines):
     assert set(lines["ridge point, 156.0 FLOP/B"].get_xdata()) == {156}
 
 
-@pytest.mark.parametrize("name", ["decode", "prefill"])
-def test_operations_lie_on_the_roof_at_their_intensity(found, lines, name):
+@pytest.mark.parametrize(("place", "name"), enumerate(["decode", "prefill"]))
+def test_operations_lie_on_the_roof_at_their_intensity(found, lines, place, name):
+    assert lines[name].get_marker() == style(place)["marker"]
     intensities, rates = lines[name].get_data()
     assert list(intensities) == [float(one.intensity) for one in getattr(found, name).operations]
     assert list(rates) == pytest.approx([min(312, 2 * one) for one in intensities])
-
-
-def test_steps_differ_without_colour(lines):
-    markers = [lines[name].get_marker() for name in ("decode", "prefill")]
-    assert markers == [style(0)["marker"], style(1)["marker"]]
-    assert len(set(markers)) == 2
 
 
 def test_axes_are_logarithmic_and_have_units(axes):

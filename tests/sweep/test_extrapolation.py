@@ -3,8 +3,12 @@
 import pytest
 
 from pytest_attnmem.errors import BudgetError
-from pytest_attnmem.sweep import extrapolation
-from pytest_attnmem.sweep.extrapolation import allocations, memory_by_growth, memory_by_model
+from pytest_attnmem.sweep.extrapolation import (
+    SHORT,
+    allocations,
+    memory_by_growth,
+    memory_by_model,
+)
 from pytest_attnmem.sweep.memory import CaseMemory, observe
 
 
@@ -25,36 +29,28 @@ def test_padding_to_blocks_is_told_by_lengths_with_the_same_rest(case):
     assert memory_by_growth(case("textbook", 4097), padded).peak_bytes == 33 * 128
 
 
-def test_no_polynomial_is_an_error(case):
+def refused(case, observe=lambda at: pytest.fail("nothing is to be run")):
+    """The error of a case, after its name."""
     with pytest.raises(BudgetError) as caught:
-        memory_by_growth(case("textbook", 4096), lambda at: CaseMemory(1, 2**at.N, 0))
-    assert str(caught.value) == (
-        "textbook causal N=4096 d=16: too long to simulate, and its memory is not a polynomial in N"
-    )
+        memory_by_growth(case, observe)
+    name, _, why = str(caught.value).partition(": too long to simulate, and ")
+    assert name == str(case)
+    return why
 
 
-def test_another_phase_at_the_top_is_an_error(case, monkeypatch):
-    attention = case("flash", 4096)
+def test_what_shorter_lengths_do_not_determine_is_an_error(case, monkeypatch):
+    why = refused(case("textbook", 4096), lambda at: CaseMemory(1, 2**at.N, 0))
+    assert why == "its memory is not a polynomial in N"
+    # Chunks are 128 long up to N = 16,384, and √N beyond.
+    chunked = case("chunked", 1 << 20, B=1, backward=False, causal=False)
+    assert refused(chunked) == "it grows unlike shorter lengths"
+    flash = case("flash", 4096)
     monkeypatch.setattr(
-        type(attention.attention.model.training),
+        type(flash.attention.model.training),
         "high_water",
         lambda model, shape, kinds: str(shape.symbols["N"] > 4000),
     )
-    with pytest.raises(BudgetError) as caught:
-        memory_by_growth(attention, lambda at: pytest.fail("nothing is to be run"))
-    assert str(caught.value) == (
-        "flash causal N=4096 d=16: too long to simulate, and shorter lengths peak elsewhere"
-    )
-
-
-def test_a_length_that_the_model_does_not_continue_is_an_error(case):
-    """Chunks are 128 long up to N = 16,384, and √N beyond."""
-    sizes = {"B": 1, "backward": False, "causal": False}
-    with pytest.raises(BudgetError) as caught:
-        memory_by_growth(case("chunked", 1 << 20, **sizes), lambda at: pytest.fail("not to run"))
-    assert str(caught.value) == (
-        "chunked N=1048576 d=16: too long to simulate, and it grows unlike shorter lengths"
-    )
+    assert refused(flash) == "shorter lengths peak elsewhere"
 
 
 def test_a_kernel_that_is_slow_at_short_lengths_is_refused(case):
@@ -73,19 +69,16 @@ def test_a_kernel_that_is_slow_at_short_lengths_is_refused(case):
 
 
 def test_what_shorter_lengths_do_not_tell_is_not_told(case):
-    seen = memory_by_growth(
-        case("textbook", 4096), lambda at: CaseMemory(None, None, 0, unmeasured="no model")
-    )
+    nothing = CaseMemory(None, None, 0, unmeasured="no model")
+    seen = memory_by_growth(case("textbook", 4096), lambda at: nothing)
     assert (seen.before_bytes, seen.peak_bytes, seen.unmeasured) == (None, None, "no model")
 
 
 def test_allocations_grow_as_between_two_short_lengths(case):
-    assert (
-        allocations(case("textbook", extrapolation.SHORT), lambda at: pytest.fail("too short")) == 0
-    )
-    quadratic = allocations(case("textbook", 16384), lambda at: CaseMemory(0, 0, at.N**2 // 128**2))
-    assert quadratic == 128**2
-    assert allocations(case("textbook", 16384), lambda at: CaseMemory(0, 0, 69)) == 69
+    long = case("textbook", 16384)
+    assert allocations(long.at(SHORT), lambda at: pytest.fail("too short")) == 0
+    assert allocations(long, lambda at: CaseMemory(0, 0, at.N**2 // 128**2)) == 128**2
+    assert allocations(long, lambda at: CaseMemory(0, 0, 69)) == 69
 
 
 @pytest.mark.parametrize("causal", [False, True])

@@ -33,10 +33,8 @@ def test_the_documents_factors_were_divided_by_four(row, sweep):
     """2.07 "per 4x seq_len" is the mean of 4.1 / 4 and 12.4 / 4, at d = 16."""
     document = {16: ((22.3, 92.3, 1148.6), 2.07), 128: ((34.6, 141.3, 1344.6), 1.70)}
     for sizes, printed in document.values():
-        tenths = [round(10 * size) for size in sizes]
-        found = [
-            *growth_steps(sweep(*(row("a", 4**n, before=size) for n, size in enumerate(tenths, 4))))
-        ]
+        tenths = enumerate((round(10 * size) for size in sizes), 4)
+        found = growth_steps(sweep(*(row("a", 4**n, before=size) for n, size in tenths)))
         mean = sum(float(step.factor) / 4 for step in found) / 2
         assert round(mean, 2) == printed
 
@@ -45,12 +43,9 @@ def test_only_lengths_with_numbers_count(row, sweep):
     assert [*growth_steps(sweep(row("a", 64), row("a", 128, before=1)))] == []
     (step,) = growth_steps(sweep(row("a", 64, before=1), row("a", 128), row("a", 256, before=2)))
     assert (step.shorter, step.longer) == (64, 256)
-    assert [
-        *growth_steps(sweep(row("a", 64, before=1, workspace_bytes=MIB), row("a", 128, before=2)))
-    ] == []
-
-
-def test_without_a_backward_pass_it_is_the_peak(row, sweep):
+    nothing = row("a", 64, before=1, workspace_bytes=MIB)
+    assert [*growth_steps(sweep(nothing, row("a", 128, before=2)))] == []
+    # Without a backward pass it is the peak.
     (step,) = growth_steps(sweep(*(row("a", N, peak=N, backward=False) for N in (32, 64))))
     assert step.exponent == pytest.approx(1)
 

@@ -30,15 +30,11 @@ def test_it_comes_back_as_it_was(row, sweep, written):
         longest=({"kernel": "textbook", "d": 16, "N": 64, "peak_bytes": 1},),
     )
     path = written(render(made))
-    assert path.read_text("ascii")
     assert load(path) == made
-    assert json.loads(path.read_text())["schema"] == 1
-
-
-def test_what_a_newer_version_says_besides_is_passed_over(row, sweep, written):
-    data = json.loads(render(sweep(row("textbook", 64))))
-    data["rows"][0]["colour"] = "red"
-    assert load(written(json.dumps(data))).rows[0].N == 64
+    data = json.loads(path.read_text("ascii"))
+    assert data["schema"] == 1
+    data["rows"][0]["colour"] = "red"  # by a newer version
+    assert load(written(json.dumps(data))) == made
 
 
 @pytest.mark.parametrize(
@@ -61,49 +57,34 @@ def test_what_is_no_sweep_is_refused(written, text, message):
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("part", "change", "why"),
     [
-        {"N": "64"},
-        {"components": [{}]},
-        {"components": 3},
-        {"kernel": None, "B": True},
-        {"peak_bytes": "3"},
-        {"forward_ms": []},
-        {"forward_ms": 10**400},
+        ("row", {"N": "64"}, "ValueError: N='64' is not of type int"),
+        ("row", {"components": [{}]}, "KeyError: 'name'"),
+        ("row", {"components": 3}, "ValueError: components=3 is not of type tuple[Component, ...]"),
+        ("row", {"kernel": None}, "ValueError: kernel=None is not of type str"),
+        ("row", {"B": True}, "ValueError: B is True"),
+        ("row", {"peak_bytes": "3"}, "ValueError: peak_bytes='3' is not of type int | None"),
+        ("row", {"forward_ms": []}, "ValueError: forward_ms=[] is not of type float | None"),
+        ("row", {"forward_ms": 10**400}, "ValueError: forward_ms=1000"),
+        ("parameters", {"memory_bytes": "8"}, "ValueError: memory_bytes='8' is not of type int | "),
+        ("batch", {}, "KeyError: 'batch'"),
     ],
 )
-def test_a_row_that_is_none_is_refused(row, sweep, written, change):
+def test_a_row_or_parameters_that_are_none_are_refused(row, sweep, written, part, change, why):
     data = json.loads(render(sweep(row("textbook", 64))))
-    data["rows"][0] |= change
-    with pytest.raises(AttnMemError, match="cannot read"):
-        load(written(json.dumps(data)))
-
-
-@pytest.mark.parametrize(
-    ("change", "why"),
-    [
-        ({"memory_bytes": "8"}, "ValueError: memory_bytes='8' is not of type int | None"),
-        ({"batch": 0}, "KeyError: 'batch'"),
-    ],
-)
-def test_parameters_that_are_none_are_refused(row, sweep, written, change, why):
-    data = json.loads(render(sweep(row("textbook", 64))))
-    data["parameters"] |= change
-    if "batch" in change:
-        del data["parameters"]["batch"]
+    (data["rows"][0] if part == "row" else data["parameters"]).update(change)
+    data["parameters"].pop(part, None)
     path = written(json.dumps(data))
     with pytest.raises(AttnMemError) as caught:
         load(path)
-    assert str(caught.value) == f"cannot read {path}: {why}"
+    assert str(caught.value).startswith(f"cannot read {path}: {why}")
 
 
-def test_a_device_without_an_end_is_refused():
+def test_what_is_no_file_is_refused(tmp_path):
     with pytest.raises(AttnMemError) as caught:
         load(Path("/dev/zero"))
     assert str(caught.value) == "cannot read /dev/zero: it is a device; name a file"
-
-
-def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(AttnMemError, match=r"none\.json: No such file or directory$"):
         load(tmp_path / "none.json")
 

@@ -49,25 +49,20 @@ def test_out_of_memory_is_a_row_that_says_what_it_would_be(bench, case):
     assert sum(part.nbytes for part in row.components) == row.peak_bytes
 
 
-def test_a_length_that_the_kernel_does_not_take_is_an_error_of_one_line(bench, case):
+def test_an_error_is_a_row_and_an_interrupt_is_none(bench, case):
+    point = case("textbook", 64)
+    wrong = raising(ValueError("no\nsuch"), point)
+    assert bench.row(wrong).reason == "ValueError: no\\nsuch"
     with pytest.raises(BudgetError) as caught:
-        bench.fits(raising(ValueError("no\nsuch"), case("textbook", 64)))
+        bench.fits(wrong)
     text = "textbook causal N=64 d=16: the kernel raised ValueError: no\\nsuch"
     assert str(caught.value) == text
-
-
-def test_an_error_is_a_row(bench, case):
-    point = case("textbook", 64)
-    assert bench.row(raising(ValueError("no\nsuch"), point)).reason == "ValueError: no\\nsuch"
     assert bench.row(raising(BudgetError("not so"), point)).reason == "not so"
     row = bench.row(case("ring:3", 256))
     assert (row.status, row.by) == ("error", "")
     assert row.reason == "3 ranks cannot share N=256 evenly"
-
-
-def test_an_interrupt_is_none(bench, case):
     with pytest.raises(KeyboardInterrupt):
-        bench.row(raising(KeyboardInterrupt(), case("textbook", 64)))
+        bench.row(raising(KeyboardInterrupt(), point))
 
 
 def test_what_cannot_be_relied_on_has_no_numbers(bench, case, monkeypatch):
@@ -115,15 +110,12 @@ def test_on_a_device_that_computes_there_are_times(case):
     bench = SweepRunner(open_primed("cpu"), passes=2, warmup=1, tracing=True)
     row = bench.row(case("textbook", 64, B=2))
     assert (row.status, row.by) == ("ok", "measured")
-    assert row.forward_ms > 0
-    assert row.backward_ms > 0
+    assert min(row.forward_ms, row.backward_ms) > 0
     assert sum(part.nbytes for part in row.components) == row.peak_bytes
-    assert {"scores", "inputs q, k, v", "intermediate gradients"} <= {
-        part.name for part in row.components
-    }
-    forward = SweepRunner(open_primed("cpu"), passes=1, warmup=0).row(
-        case("textbook", 64, backward=False)
-    )
+    named = {part.name for part in row.components}
+    assert {"scores", "inputs q, k, v", "intermediate gradients"} <= named
+    alone = SweepRunner(open_primed("cpu"), passes=1, warmup=0)
+    forward = alone.row(case("textbook", 64, backward=False))
     assert (forward.backward_ms, forward.before_bytes, forward.components) == (None, None, ())
     assert forward.forward_ms > 0
 
