@@ -18,7 +18,7 @@ from pytest_attnmem.bisection.bisection import (
 from pytest_attnmem.budgets.tolerance import NONE, parse_tolerance
 from pytest_attnmem.budgets.verdict import Outcome
 from pytest_attnmem.cli.bisect import render, to_dict
-from pytest_attnmem.commits.commit_files import commit_files
+from pytest_attnmem.commits.commit_files import CommitFiles, commit_files
 from pytest_attnmem.commits.repository import Repository
 from pytest_attnmem.commits.warm_process import Sample
 from pytest_attnmem.errors import AttnMemError
@@ -105,11 +105,10 @@ def test_commits_that_cannot_be_measured_are_named(tmp_path):
         "",
         "measured 5 commits; bad: t.py::a needs more than at the good end",
     ]
-    assert to_dict(found)["first_bad"] is None
-    assert [one["reason"] for one in to_dict(found)["skipped"]] == [
-        "ImportError: no attn",
-        "ImportError: no x",
-    ]
+    data = to_dict(found)
+    assert data["first_bad"] is None
+    reasons = [one["reason"] for one in data["skipped"]]
+    assert reasons == ["ImportError: no attn", "ImportError: no x"]
 
 
 def test_the_commit_inside_a_merge_is_found(tmp_path):
@@ -127,26 +126,12 @@ def test_a_merge_of_good_commits_may_be_bad_itself(tmp_path):
     steps += [Step({"a": "2"}, parents=(0,)), Step({"bytes": "30"}, parents=(1, 2))]
     found, known, _ = find(repository(tmp_path / "r", steps), 0, 3)
     assert (found.first_bad.sha, found.is_merge) == (known[3], True)
-    assert "  it is a merge; the commits that it merges are good on their own" in render(
-        found, "cpu"
-    )
+    told = "  it is a merge; the commits that it merges are good on their own"
+    assert told in render(found, "cpu")
 
 
 def test_a_commit_that_git_cannot_check_out_is_skipped(tmp_path, monkeypatch):
     folder = repository(tmp_path / "r", sizes("10", "10", "30"))
-    monkeypatch.setattr(
-        "pytest_attnmem.commits.commit_files.CommitFiles.check_out", _refuse(folder)
-    )
-    found, known, _ = find(folder, 0, 2)
-    assert [(commit.sha, why) for commit, why in found.skipped] == [
-        (known[1], "git checkout: no such object")
-    ]
-
-
-def _refuse(folder: Path):
-    from pytest_attnmem.commits.commit_files import CommitFiles
-    from pytest_attnmem.errors import AttnMemError
-
     plain, broken = CommitFiles.check_out, commits(folder)[1]
 
     def check_out(self, commit: str) -> None:
@@ -154,7 +139,10 @@ def _refuse(folder: Path):
             raise AttnMemError("git checkout: no such object")
         plain(self, commit)
 
-    return check_out
+    monkeypatch.setattr(CommitFiles, "check_out", check_out)
+    found, _, _ = find(folder, 0, 2)
+    skipped = [(commit.sha, why) for commit, why in found.skipped]
+    assert skipped == [(broken, "git checkout: no such object")]
 
 
 A, B = ("t.py::a", "", "peak"), ("t.py::b", "", "peak")
@@ -194,55 +182,54 @@ def test_growth_decides_otherwise_or_if_asked():
     assert rule.bad_rows(sample(a=row(11), b=row(12))) == [B, A]
     full = replace(row(0), out_of_memory="128 GiB", outcome=Outcome.OVER)
     assert rule.state(sample(a=full)) is State.BAD
-
-
-def test_growth_over_a_budget_that_was_exceeded_already_decides_if_asked():
-    rule = criterion(sample(a=row(30, 20)), sample(a=row(40, 20)), True, NONE)
-    assert rule.levels == {A: 30}
+    exceeded = criterion(sample(a=row(30, 20)), sample(a=row(40, 20)), True, NONE)
+    assert exceeded.levels == {A: 30}
 
 
 @pytest.mark.parametrize(
-    ("good", "bad", "message"),
+    ("good", "bad", "grew", "message"),
     [
         (
             sample(a=row(30, 20), b=row(5)),
             sample(a=row(40, 20), b=row(9)),
+            False,
             "t.py::a is over its budget at the good end already, on simulated:H100; name an earlier"
             " good commit or another --backend; --grew finds what grew since",
         ),
         (
+            sample(a=row(30, 20)),
+            sample(a=row(30, 20)),
+            True,
+            "t.py::a is over its budget at the good end already, and did not grow; name an earlier"
+            " good commit",
+        ),
+        (
             sample(a=row(10), b=row(5)),
             sample(a=row(10), b=row(4)),
+            False,
             "the bad end is good: of 2 results none is over its budget or grew since the good end",
         ),
         (
             sample("ModuleNotFoundError: No module named 'x'"),
             sample(a=row(1)),
+            False,
             "nothing was measured at the good end: ModuleNotFoundError: No module named 'x';"
             " --tests-from bad runs the bad end's tests there",
         ),
-        (sample(a=row(1)), sample(), "nothing was measured at the bad end: no test ran"),
+        (sample(a=row(1)), sample(), False, "nothing was measured at the bad end: no test ran"),
         (
             sample(a=row(1)),
             sample(b=row(1)),
+            False,
             "t.py::b is not measured at the good end; --tests-from bad runs the bad end's tests at"
             " every commit",
         ),
     ],
 )
-def test_ends_that_cannot_be_told_apart_are_refused(good, bad, message):
+def test_ends_that_cannot_be_told_apart_are_refused(good, bad, grew, message):
     with pytest.raises(AttnMemError) as error:
-        criterion(good, bad, False, NONE)
+        criterion(good, bad, grew, NONE)
     assert str(error.value) == message
-
-
-def test_a_budget_that_was_exceeded_already_and_did_not_grow_is_refused():
-    with pytest.raises(AttnMemError) as error:
-        criterion(sample(a=row(30, 20)), sample(a=row(30, 20)), True, NONE)
-    assert str(error.value) == (
-        "t.py::a is over its budget at the good end already, and did not grow; name an earlier good"
-        " commit"
-    )
 
 
 def test_a_row_is_named_with_its_region_and_metric():

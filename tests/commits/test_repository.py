@@ -35,10 +35,9 @@ def test_the_ends_are_resolved_and_the_chain_follows_first_parents(folder):
     assert repository.chain(known[3], known[5]) == [known[n] for n in (3, 4, 5)]
     assert repository.parents(known[5]) == [known[2], known[4]]
     assert repository.merge_base(known[2], known[4]) == known[1]
-    assert repository.describe([known[3]]) == {
-        known[3]: Commit(known[3], "Grace", "2023-11-15", "3")
-    }
-    assert repository.describe([known[3]])[known[3]].short == known[3][:10]
+    commit = Commit(known[3], "Grace", "2023-11-15", "3")
+    assert repository.describe([known[3]]) == {known[3]: commit}
+    assert commit.short == known[3][:10]
 
 
 def test_paths_are_those_of_the_commit(folder):
@@ -90,15 +89,12 @@ def test_wrong_ends_are_refused(folder, text, message):
     assert str(error.value) == message.format(*known, root=repository.root)
 
 
-def test_a_folder_outside_of_a_repository_is_refused(tmp_path):
+def test_a_folder_outside_of_a_repository_is_refused_and_git_may_be_missing(tmp_path, monkeypatch):
     with pytest.raises(AttnMemError) as error:
         Repository(tmp_path)
     assert str(error.value) == (
         "git rev-parse: fatal: not a git repository (or any of the parent directories): .git"
     )
-
-
-def test_git_itself_may_be_missing(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(AttnMemError, match=r"^cannot run git: No such file or directory; install"):
         Repository(tmp_path)

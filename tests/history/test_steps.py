@@ -67,15 +67,16 @@ def test_commits_of_another_branch_are_not_compared():
 
 def ends(points, known=()):
     steps = find_steps(points, [ROW])
-    steps = [
-        replace(step, cause=cause) for step, cause in zip(steps, known or [None] * 9, strict=False)
-    ]
+    for place, cause in enumerate(known):
+        steps[place] = replace(steps[place], cause=cause)
     return [(step.sha, step.ended_by) for step in with_ends(steps, points)]
 
 
 def test_a_growth_ends_where_no_more_bytes_are_left_than_before_it():
     assert ends(chain(10, 12, 13, 12, 10)) == [("1", "4"), ("2", "3"), ("3", ""), ("4", "")]
     assert ends(chain(10, 12, None, 9)) == [("1", "3"), ("3", "")]
+    points = [point("base", 10), point("a", 12, "base"), point("b", 9, "base")]
+    assert ends(points) == [("a", ""), ("b", "")]  # not on a branch that never had it
 
 
 def test_it_ends_where_its_tensors_are_gone_though_others_came_meanwhile():
@@ -86,11 +87,6 @@ def test_it_ends_where_its_tensors_are_gone_though_others_came_meanwhile():
         Cause(30, 22, tensors=(replace(clones, delta_bytes=-8),)),
     ]
     assert ends(chain(10, 18, 30, 22), known) == [("1", "3"), ("2", ""), ("3", "")]
-
-
-def test_it_does_not_end_on_a_branch_that_never_had_it():
-    points = [point("base", 10), point("a", 12, "base"), point("b", 9, "base")]
-    assert ends(points) == [("a", ""), ("b", "")]
 
 
 TENSOR = TensorChange("+8.0 KiB  [2048] float32 clone  a.py:3 in f", "clone", 8192, holder="Net.x")
@@ -139,9 +135,7 @@ def test_markdown_escapes_what_a_commit_says():
     )
     assert "**1 2026-01-02 Ada: Keep \\*all\\* of it**" in lines
     assert "    - `+8*N: one more  held by Net.x`" in lines
-
-
-def test_tensors_are_listed_where_no_term_is_proved():
+    # Tensors are listed where no term is proved.
     step = replace(made().steps[0], cause=Cause(8192, 16384, "", (TENSOR,)))
     assert causes(step) == ["+8.0 KiB  [2048] float32 clone  a.py:3 in f  held by Net.x"]
 
