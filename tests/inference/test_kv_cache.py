@@ -51,10 +51,10 @@ def test_scales_of_a_quantised_cache_are_counted(dtype_bytes, group_size, group_
 
 
 def test_half_a_byte_is_rounded_up_once():
-    latent = {"latent_dim": 3}
-    given = Given({"num_layers": 1, "d_model": 8, **latent})
+    given = Given({"num_layers": 1, "d_model": 8, "latent_dim": 3})
     assert kv_cache(given, Fraction(1, 2)).token_bytes == Fraction(3, 2)
-    assert [calculate_kv_cache_memory(1, n, 1, 8, 0.5, **latent) for n in (1, 2, 3)] == [2, 3, 5]
+    nbytes = [calculate_kv_cache_memory(1, n, 1, 8, 0.5, latent_dim=3) for n in (1, 2, 3)]
+    assert nbytes == [2, 3, 5]
 
 
 sizes = st.integers(1, 1 << 20)
@@ -87,13 +87,12 @@ def test_fewer_heads_and_larger_groups_never_cost_more(own, shared, head_dim, gr
             {"num_heads": 33},
             "num_heads: expected a divisor of d_model 4096, got 33; or give head_dim",
         ),
-        (
-            {"num_kv_heads": 8},
-            "num_kv_heads: it does not determine the width of the cache alone; give num_heads too",
-        ),
-        (
-            {"head_dim": 128},
-            "head_dim: it does not determine the width of the cache alone; give num_heads too",
+        *(
+            (
+                {name: 128},
+                f"{name}: it does not determine the width of the cache alone; give num_heads too",
+            )
+            for name in ("num_kv_heads", "head_dim")
         ),
         (
             {"latent_dim": 512, "num_kv_heads": 8},
@@ -159,33 +158,24 @@ def test_what_is_not_whole_is_refused_by_name(value):
     assert str(caught.value).startswith("seq_len: expected a whole number from 1 to 1e30, got ")
 
 
-@given(st.integers(1, 10**30))
-def test_a_whole_number_stays_what_it_is(value):
-    assert whole("x", value) == exact("x", value) == value
-
-
-@given(st.floats(1e-30, 1e30))
-def test_a_float_is_the_decimal_that_is_printed(value):
+@given(st.floats(1e-30, 1e30), st.integers(1, 10**30))
+def test_a_float_is_the_decimal_that_is_printed_and_a_whole_number_itself(value, number):
     assert exact("x", value) == Fraction(Decimal(repr(value)))
     assert positive("x", value) == value
+    assert whole("x", number) == exact("x", number) == number
 
 
-def test_a_number_that_is_none_is_not_given():
+def test_a_number_that_is_none_is_not_given_and_refused_by_the_name_that_the_user_knows():
     given = Given({"heads": None, "width": 64})
     assert ("heads" in given, "width" in given, "depth" in given) == (False, True, False)
     assert (given.whole("heads", 8), given.whole("width", 8)) == (8, 64)
     assert (given.exact("heads", Fraction(1, 2)), given.exact("width", 2)) == (Fraction(1, 2), 64)
-
-
-def test_a_number_is_refused_by_the_name_that_the_user_knows():
+    with pytest.raises(BudgetError) as caught:
+        given.whole("heads")
+    assert str(caught.value) == "heads: expected a whole number from 1 to 1e30, got None"
     given = Given({"heads": 0, "width": 0}, {"heads": "--heads"})
     for name, label in (("heads", "--heads"), ("width", "width")):
-        for read in (lambda name: given.whole(name), lambda name: given.exact(name, 1)):
-            with pytest.raises(BudgetError, match=f"^{label}: expected a .*number from 1"):
-                read(name)
-
-
-def test_a_number_without_a_default_must_be_given():
-    with pytest.raises(BudgetError) as caught:
-        Given({}).whole("heads")
-    assert str(caught.value) == "heads: expected a whole number from 1 to 1e30, got None"
+        with pytest.raises(BudgetError, match=f"^{label}: expected a whole number from 1"):
+            given.whole(name)
+        with pytest.raises(BudgetError, match=f"^{label}: expected a number from 1"):
+            given.exact(name, 1)

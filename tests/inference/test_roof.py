@@ -112,21 +112,15 @@ def test_every_architecture_computes_every_dtype_in_something(capability, dtype)
     assert roof(device, dtype).bandwidth_bytes_per_sec == 16 * 10**9
 
 
-@pytest.mark.parametrize(
-    ("name", "found"),
-    [("fp16", "fp16"), ("float16", "fp16"), ("bfloat16", "bf16"), ("float32", "fp32")],
-)
-def test_a_dtype_is_found_by_torchs_name_too(name, found):
-    assert dtype_named(name, "--dtype") == found
-
-
-@pytest.mark.parametrize("name", ["fp17", "", "FP16"])
-def test_an_unknown_dtype_is_told_what_there_is(name):
-    with pytest.raises(BudgetError) as caught:
-        dtype_named(name, "--dtype")
-    assert str(caught.value) == (
-        "--dtype: expected one of fp32, tf32, fp16, bf16, fp8, int8, fp4, int4, got " + repr(name)
-    )
+def test_a_dtype_is_found_by_torchs_name_too_and_an_unknown_one_told_what_there_is():
+    names = ("fp16", "float16", "bfloat16", "float32")
+    assert [dtype_named(name, "--dtype") for name in names] == ["fp16", "fp16", "bf16", "fp32"]
+    for name in ("fp17", "", "FP16"):
+        with pytest.raises(BudgetError) as caught:
+            dtype_named(name, "--dtype")
+        assert str(caught.value) == (
+            f"--dtype: expected one of fp32, tf32, fp16, bf16, fp8, int8, fp4, int4, got {name!r}"
+        )
 
 
 rates = st.floats(min_value=1, max_value=1e16)

@@ -35,7 +35,7 @@ def test_the_roof_breaks_at_the_ridge_point(axes, lines):
     assert set(lines["ridge point, 156.0 FLOP/B"].get_xdata()) == {156}
 
 
-@pytest.mark.parametrize(("place", "name"), enumerate(["decode", "prefill"]))
+@pytest.mark.parametrize(("place", "name"), [(0, "decode"), (1, "prefill")])
 def test_operations_lie_on_the_roof_at_their_intensity(found, lines, place, name):
     assert lines[name].get_marker() == style(place)["marker"]
     intensities, rates = lines[name].get_data()

@@ -79,22 +79,16 @@ def test_segments_are_reserved_and_given_back():
         assert tracker.reserved() == 64 * MIB
         tracker.reset()
         assert tracker.reserved() == 0
-
-
-def test_where_nothing_is_reserved_it_is_none_and_not_0():
     with MemoryTracker("cpu") as tracker:
         mebibyte()
-        assert tracker.reserved() is None
+        assert tracker.reserved() is None  # and not 0
 
 
-def test_sizes_are_whole_bytes_as_the_allocator_rounds_them():
-    with MemoryTracker("simulated:T4") as tracker:
+@pytest.mark.parametrize(("backend", "nbytes"), [("simulated:T4", 512), ("cpu", 4)])
+def test_sizes_are_whole_bytes_as_the_allocator_rounds_them(backend, nbytes):
+    with MemoryTracker(backend) as tracker:
         small = torch.ones(1)
-        assert tracker.current_allocated() == 512
-        del small
-    with MemoryTracker("cpu") as tracker:
-        small = torch.ones(1)
-        assert tracker.current_allocated() == 4
+        assert tracker.current_allocated() == nbytes
         del small
 
 
@@ -123,13 +117,16 @@ def test_it_ends(end):
     assert measure(mebibyte, backend="cpu").unmeasured is None
 
 
-@pytest.mark.parametrize("ask", ["reset", "current_allocated", "peak_allocated", "reserved"])
-def test_a_closed_one_says_so(ask):
+def test_a_closed_one_says_so_and_a_backend_that_is_none_is_refused():
     tracker = MemoryTracker("cpu")
     tracker.close()
-    with pytest.raises(AttnMemError) as caught:
-        getattr(tracker, ask)()
-    assert str(caught.value) == "the tracker is closed; make another MemoryTracker()"
+    asked = (tracker.reset, tracker.current_allocated, tracker.peak_allocated, tracker.reserved)
+    for ask in asked:
+        with pytest.raises(AttnMemError) as caught:
+            ask()
+        assert str(caught.value) == "the tracker is closed; make another MemoryTracker()"
+    with pytest.raises(BackendUnavailable, match="unknown backend 'gpu'; expected one of auto"):
+        MemoryTracker("gpu")
 
 
 def test_what_it_cannot_see_is_no_0():
@@ -146,31 +143,21 @@ def test_what_it_cannot_see_is_no_0():
     )
 
 
-def test_a_backend_that_is_none_is_refused():
-    with pytest.raises(BackendUnavailable, match="unknown backend 'gpu'; expected one of auto"):
-        MemoryTracker("gpu")
-
-
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_measure_memory_gives_the_peak_and_the_result(backend):
     inputs = qkv(1, 2, 64, 8)
     peak, out = measure_memory(standard.attention, *inputs, causal=False, backend=backend)
     assert peak == 2 * (2 * 64 * 64 * 4) + 2 * 64 * 8 * 4
     assert out.shape == (1, 2, 64, 8)
-
-
-def test_a_function_that_allocates_nothing_needs_0():
-    assert measure_memory(lambda: "result", backend="cpu") == (0, "result")
+    assert measure_memory(lambda: "result", backend=backend) == (0, "result")
 
 
 def test_out_of_memory_is_an_error_of_its_own():
     with pytest.raises(OutOfMemory) as caught:
         measure_memory(lambda: torch.empty(1 << 46), backend="cpu")
     assert isinstance(caught.value, RuntimeError)  # the notebook's cells expect it
-    text = str(caught.value)
-    assert text.startswith(
-        "out of memory on cpu: tried to allocate 256.0 TiB at test_memory_tracker.py:"
-    )
+    text = "out of memory on cpu: tried to allocate 256.0 TiB at test_memory_tracker.py:"
+    assert str(caught.value).startswith(text)
     with pytest.raises(OutOfMemory, match=r"out of memory on simulated:T4: needs 64\.0 GiB more"):
         measure_memory(lambda: torch.empty(1 << 34), backend="simulated:T4")
 

@@ -42,8 +42,9 @@ def _run(cell, names):
     return last and eval(compile(ast.Expression(last.value), where, "eval"), names)
 
 
-def test_it_prints_what_is_kept_in_it(notebook):
-    _, printed, _, _ = notebook
+def test_it_prints_what_is_kept_in_it_and_shows_three_figures(notebook):
+    _, printed, shown, _ = notebook
+    assert sum(isinstance(one, Figure) for one in shown) == 3
     kept = ["".join("".join(output["text"]) for output in cell["outputs"]) for cell in CODE]
     assert printed == kept
     assert sum(map(bool, kept)) == 7
@@ -55,11 +56,6 @@ def test_it_keeps_nothing_but_text():
     assert {output["name"] for output in outputs} == {"stdout"}
     assert {cell["execution_count"] for cell in CODE} == {None}
     assert PATH.stat().st_size < 30_000
-
-
-def test_it_shows_three_figures(notebook):
-    _, _, shown, _ = notebook
-    assert sum(isinstance(one, Figure) for one in shown) == 3
 
 
 def test_it_keeps_rows_and_figures(notebook):

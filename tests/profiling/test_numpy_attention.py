@@ -35,12 +35,9 @@ class TestStandardAttention:
         Q, K, V = arrays(batch)
         output, weights = standard_attention(Q, K, V)
         assert (output.shape, weights.shape) == ((*batch, 5, 4), (*batch, 5, 7))
+        assert output.dtype == weights.dtype == np.float32
         np.testing.assert_allclose(weights.sum(-1), 1, rtol=1e-6)
         np.testing.assert_allclose(output, weights @ V, rtol=1e-5, atol=1e-6)
-
-    def test_float32_stays_float32(self):
-        output, weights = standard_attention(*arrays())
-        assert output.dtype == weights.dtype == np.float32
 
     def test_is_the_reference_of_the_kernels(self):
         mask = RANDOM.random((5, 7)) < 0.5
@@ -119,22 +116,18 @@ class TestEstimate:
         assert found.pop("total_memory") == sum(found.values())
 
     @pytest.mark.parametrize(
-        ("arguments", "text"),
+        ("name", "size"),
         [
-            ((4096, 64, 0.5), "dtype_bytes to be a whole number >= 1, got 0.5"),
-            ((4096, 64, 0), "dtype_bytes to be a whole number >= 1, got 0"),
-            ((-1, 64), "seq_len to be a whole number >= 1, got -1"),
-            ((0, 64), "seq_len to be a whole number >= 1, got 0"),
-            ((1.5, 64), "seq_len to be a whole number >= 1, got 1.5"),
-            (("64", 64), "seq_len to be a whole number >= 1, got '64'"),
-            ((64, True), "d_model to be a whole number >= 1, got True"),
-            ((64, None), "d_model to be a whole number >= 1, got None"),
+            *(("dtype_bytes", 0.5), ("dtype_bytes", 0), ("seq_len", -1), ("seq_len", 0)),
+            *(("seq_len", 1.5), ("seq_len", "64"), ("d_model", True), ("d_model", None)),
         ],
     )
-    def test_what_is_no_size_is_refused(self, arguments, text):
+    def test_what_is_no_size_is_refused(self, name, size):
         with pytest.raises(BudgetError) as caught:
-            estimate_attention_memory(*arguments)
-        assert str(caught.value) == f"estimate_attention_memory needs {text}"
+            estimate_attention_memory(**{"seq_len": 64, "d_model": 64, name: size})
+        assert str(caught.value) == (
+            f"estimate_attention_memory needs {name} to be a whole number >= 1, got {size!r}"
+        )
 
     def test_numpy_s_integers_are_sizes(self):
         found = estimate_attention_memory(np.int32(1 << 20), np.int64(64))
@@ -204,10 +197,8 @@ class TestMeasure:
         text = str(caught.value)
         assert text.startswith(f"measure_attention_memory(seq_len=1, d_model={d_model}, batch")
         assert text.endswith("; estimate_attention_memory needs none")
-
-    def test_a_size_that_is_none_is_refused(self):
         with pytest.raises(BudgetError) as caught:
-            measure_attention_memory(64, 8, batch_size=0)
+            measure_attention_memory(64, d_model, batch_size=0)
         assert str(caught.value) == (
             "measure_attention_memory needs batch_size to be a whole number >= 1, got 0"
         )

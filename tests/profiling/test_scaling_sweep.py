@@ -33,29 +33,20 @@ def rows():
     return memory_scaling([512, 4096, 16384], backend="simulated:GTX 1080")
 
 
-def test_running_out_of_memory_is_a_row(rows):
+def test_running_out_of_memory_is_a_row_and_theory_is_what_was_measured(rows):
     assert [row.seq_len for row in rows] == [512, 4096, 16384]
     standard = [row.peaks["standard"] for row in rows]
     assert [peak.measured_bytes is None for peak in standard] == [False, False, True]
     assert standard[2].out_of_memory.startswith("needs 16.0 GiB more at standard.py:")
     assert [peak.out_of_memory for peak in standard[:2]] == [None, None]
     # The next shape is measured, and nothing of the failed one is left.
-    assert rows[2].peaks["linear-causal"].measured_bytes == 4_497_342_464
-
-
-def test_theory_is_what_was_measured(rows):
-    peaks = [
-        row.peaks[kernel]
-        for row in rows
-        for kernel in ("standard", "linear-causal")
-        if row.peaks[kernel].measured_bytes is not None
-    ]
-    assert len(peaks) == 5
-    for peak in peaks:
+    causal = [row.peaks["linear-causal"] for row in rows]
+    assert causal[2].measured_bytes == 4_497_342_464
+    for peak in (*standard[:2], *causal):
         assert peak.measured_bytes == peak.theoretical_bytes
 
 
-def test_theory_is_that_of_theoretical_memory_above_the_inputs(rows):
+def test_columns_have_the_notebooks_names_and_the_theory_above_the_inputs(rows):
     for row in rows:
         theory = theoretical_memory(4, 8, row.seq_len, 64)
         assert row.input_bytes == theory["inputs"]
@@ -63,6 +54,15 @@ def test_theory_is_that_of_theoretical_memory_above_the_inputs(rows):
         for name in ("standard", "linear_bidir", "linear_causal"):
             above = theory[f"{name}_peak"] - theory["inputs"]
             assert columns[f"{name}_theoretical_bytes"] == above
+    assert [*columns] == [
+        *("seq_len", "input_memory_bytes"),
+        *("standard_memory_bytes", "linear_bidir_memory_bytes", "linear_causal_memory_bytes"),
+        *("standard_theoretical_bytes", "linear_bidir_theoretical_bytes"),
+        "linear_causal_theoretical_bytes",
+    ]
+    (row,) = memory_scaling([128], kernels=["sdpa-flash", "flash"], backend="simulated:L4")
+    assert [*row.peaks] == ["sdpa-flash", "flash"]
+    assert "sdpa_flash_memory_bytes" in row.columns()
 
 
 def test_on_the_cpu_the_numbers_are_the_same():
@@ -70,21 +70,6 @@ def test_on_the_cpu_the_numbers_are_the_same():
     (row,) = memory_scaling([256], **sizes, backend="cpu")
     assert row.peaks["standard"] == Peak(1_081_344, 1_081_344)
     assert row.peaks["linear-causal"] == Peak(624_640, 624_640)
-
-
-def test_the_columns_are_the_notebook_s_in_bytes(rows):
-    assert [*rows[0].columns()] == [
-        *("seq_len", "input_memory_bytes"),
-        *("standard_memory_bytes", "linear_bidir_memory_bytes", "linear_causal_memory_bytes"),
-        *("standard_theoretical_bytes", "linear_bidir_theoretical_bytes"),
-        "linear_causal_theoretical_bytes",
-    ]
-
-
-def test_any_kernel_can_be_swept():
-    (row,) = memory_scaling([128], kernels=["sdpa-flash", "flash"], backend="simulated:L4")
-    assert [*row.peaks] == ["sdpa-flash", "flash"]
-    assert "sdpa_flash_memory_bytes" in row.columns()
 
 
 def test_other_errors_than_out_of_memory_are_raised(monkeypatch):

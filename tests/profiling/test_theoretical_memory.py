@@ -23,12 +23,6 @@ def test_at_the_notebook_s_sizes():
     assert found["standard_peak"] == inputs + 2 * found["attention_matrix"] + output
 
 
-def test_it_has_the_notebook_s_keys():
-    found = theoretical_memory(1, 1, 2, 4)
-    assert {"inputs", "standard_peak", "linear_bidir_peak", "linear_causal_peak"} <= set(found)
-    assert {type(size) for size in found.values()} == {int}
-
-
 @given(SIZES, SIZES, SIZES, SIZES, st.sampled_from([("fp16", 2), ("fp32", 4), ("float64", 8)]))
 def test_every_part_is_its_formula(B, H, N, d, dtype):
     name, itemsize = dtype
@@ -41,6 +35,7 @@ def test_every_part_is_its_formula(B, H, N, d, dtype):
     assert found["standard_peak"] == peak
     assert found["linear_bidir_peak"] >= found["inputs"] + found["linear_bidir_state"]
     assert found["linear_causal_peak"] > found["inputs"] + found["linear_causal_state"]
+    assert {type(size) for size in found.values()} == {int}
 
 
 @pytest.mark.parametrize(("N", "worse"), [(512, True), (2048, True), (2200, False), (8192, False)])
@@ -49,21 +44,15 @@ def test_the_cumulative_sum_is_worse_than_two_matrices_while_d_squared_is_over_2
     assert (found["linear_causal_peak"] > found["standard_peak"]) == worse
 
 
-def test_a_dtype_that_is_not_half_is_not_taken_for_single():
-    half = theoretical_memory(1, 1, 64, 8, "bf16")
-    assert half == theoretical_memory(1, 1, 64, 8, "fp16")
+@pytest.mark.parametrize("name", ["batch_size", "num_heads", "seq_len", "head_dim"])
+def test_what_is_no_size_or_dtype_is_refused(name):
+    sizes = {"batch_size": 1, "num_heads": 2, "seq_len": 64, "head_dim": 8}
+    for size in (0, -1, 0.5, "8", None):
+        with pytest.raises(BudgetError) as caught:
+            theoretical_memory(**{**sizes, name: size})
+        assert str(caught.value) == (
+            f"theoretical_memory needs {name} to be a whole number >= 1, got {size!r}"
+        )
+    assert theoretical_memory(**sizes, dtype="bf16") == theoretical_memory(**sizes, dtype="fp16")
     with pytest.raises(BudgetError, match="unknown dtype 'int4'; expected a torch dtype or one of"):
-        theoretical_memory(1, 1, 64, 8, "int4")
-
-
-@pytest.mark.parametrize("size", [0, -1, 0.5, "8", None])
-@pytest.mark.parametrize("place", range(4))
-def test_what_is_no_size_is_refused(place, size):
-    sizes = [1, 2, 64, 8]
-    sizes[place] = size
-    name = ("batch_size", "num_heads", "seq_len", "head_dim")[place]
-    with pytest.raises(BudgetError) as caught:
-        theoretical_memory(*sizes)
-    assert str(caught.value) == (
-        f"theoretical_memory needs {name} to be a whole number >= 1, got {size!r}"
-    )
+        theoretical_memory(**sizes, dtype="int4")
