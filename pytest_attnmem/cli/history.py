@@ -140,7 +140,8 @@ def execute(arguments: Namespace) -> int:
         AttnMemError: an option or a commit is wrong, or git fails.
     """
     limit = parse_tolerance(arguments.fail_on, "--fail-on") if arguments.fail_on else None
-    _check_outputs(arguments)
+    for name in _OUTPUTS:
+        check_output_path(name, getattr(arguments, name))
     notes: list[str] = []
     if arguments.file is not None or arguments.add is not None:
         found = _from_files(arguments)
@@ -172,18 +173,10 @@ def _from_files(arguments: Namespace) -> ProjectHistory:
     return found
 
 
-def _check_outputs(arguments: Namespace) -> None:
-    for name in _OUTPUTS:
-        path = getattr(arguments, name)
-        if path not in (None, "-"):
-            check_output_path(name, path)
-
-
 def _check(arguments: Namespace) -> None:
     check_backend(arguments.backend, arguments.tests)
     for name in ("every", "jobs", "timeout"):
-        if not getattr(arguments, name) > 0:
-            value = getattr(arguments, name)
+        if not (value := getattr(arguments, name)) > 0:
             raise AttnMemError(f"--{name}: expected a number above 0, got {value:g}")
     if arguments.program is None and not arguments.tests and arguments.tests_from != "each":
         raise AttnMemError(
@@ -219,7 +212,10 @@ def measured_history(
         AttnMemError: an option or a commit is wrong, or git fails.
     """
     with tempfile.TemporaryDirectory(prefix="attnmem-") as folder:
-        start, end = _ends(arguments.range, repository)
+        if ".." in arguments.range:
+            start, end = repository.ends(arguments.range)
+        else:  # all commits up to it
+            start, end = "", repository.resolved(arguments.range)
         setting = _setting(arguments, repository, end, Path(folder).resolve())
         listed = _listed(arguments, repository, start, end)
         trees = repository.trees([one.sha for one in listed], setting.paths)
@@ -247,13 +243,6 @@ def measured_history(
         causes = measurer.causes(steps, trees)
         steps = with_ends([replace(step, cause=causes[step]) for step in steps], points)
     return replace(found, steps=tuple(steps)), kept.problem
-
-
-def _ends(text: str, repository: Repository) -> tuple[str, str]:
-    """Returns the hashes of both ends; the first is empty if all commits count."""
-    if ".." in text:
-        return repository.ends(text)
-    return "", repository.resolved(text)
 
 
 def _setting(arguments: Namespace, repository: Repository, end: str, folder: Path) -> Setting:
@@ -308,23 +297,21 @@ def _tests(tests: FixedTests, repository: Repository) -> list[str]:
     """Returns what fixed tests are known by."""
     if tests.commit:
         return [*tests.paths, repository.trees([tests.commit], tests.paths)[tests.commit]]
-    files = [
-        file
+    return [
+        f"{file} {sha256(file.read_bytes()).hexdigest()}"
         for path in tests.files
         for file in ([path] if path.is_file() else sorted(path.rglob("*.*")))
         if file.is_file() and "__pycache__" not in file.parts
     ]
-    return [f"{file} {sha256(file.read_bytes()).hexdigest()}" for file in files]
 
 
 def _facts(arguments: Namespace, backend: str) -> dict[str, str]:
     import torch
 
-    tests = arguments.program.name if arguments.program else " ".join(arguments.tests)
     return {
         "backend": backend,
         "torch": str(torch.__version__),
         "python": platform.python_version(),
-        "tests": tests,
+        "tests": arguments.program.name if arguments.program else " ".join(arguments.tests),
         "commits": arguments.range,
     }

@@ -10,8 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from ..baselines.entries import Entry
-from ..contents import replace
-from ..errors import AttnMemError
+from ..report import write
 from ..report.cells import aligned
 from ..units import excerpt, format_count, format_size
 from .init_edits import Edit, unified_diff
@@ -66,8 +65,8 @@ def execute(arguments: Namespace) -> int:
     else:
         lines = [*render(promises, suite.places), *_left_out(suite.left_out)]
         print("\n".join([*lines, *(["", diff] if edits and not arguments.apply else [])]))
-    if arguments.apply:
-        _write(edits)
+    for edit in edits if arguments.apply else ():
+        write(edit.path, edit.after)
     if promises and not arguments.json:
         print(_next(edits, applied=arguments.apply))
     return 0 if edits or not promises else 1
@@ -109,14 +108,6 @@ def _left_out(tests: Mapping[str, str]) -> Iterator[str]:
         yield f"  {test}: {excerpt(why, 160)}"
     if len(tests) > MOST:
         yield f"  and {len(tests) - MOST} more"
-
-
-def _write(edits: Sequence[Edit]) -> None:
-    for edit in edits:
-        try:
-            replace(edit.path, edit.after.encode("utf-8"))
-        except OSError as error:
-            raise AttnMemError(f"cannot write {edit.path}: {error.strerror}") from error
 
 
 def _next(edits: Sequence[Edit], *, applied: bool) -> str:

@@ -72,10 +72,6 @@ class Workload:
         shape = self.shape
         return shape.q_bytes + shape.k_bytes + shape.v_bytes
 
-    def at(self, **sizes: int) -> Workload:
-        """Returns the same workload at other sizes."""
-        return replace(self, sizes={**self.sizes, **sizes})
-
     def measured(self, primed: PrimedBackend) -> Measurement:
         """Returns the measurement on a simulated device that holds only workspaces.
 
@@ -126,38 +122,32 @@ class Workload:
 
     def _counted(self, primed: PrimedBackend) -> tuple[int, int]:
         """Returns the number of allocations, and of calls of operators in the forward pass."""
-        calls = OperatorCalls(self.kernel.attention)
-        counted = replace(self, kernel=replace(self.kernel, attention=calls))
-        return counted.measured(primed).allocations, calls.count
+        from torch.overrides import TorchFunctionMode
+
+        calls = 0
+
+        class Counting(TorchFunctionMode):
+            def __torch_function__(
+                self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+            ) -> Any:
+                nonlocal calls
+                calls += 1
+                return func(*args, **(kwargs or {}))
+
+        def attention(*tensors: Any, **options: Any) -> Any:
+            with Counting():
+                return self.kernel.attention(*tensors, **options)
+
+        counted = replace(self, kernel=replace(self.kernel, attention=attention))
+        return counted.measured(primed).allocations, calls
 
     def _shrunk(self, share: float) -> Workload:
-        return self.at(**{name: max(1, round(self.sizes[name] * share)) for name in ("N", "M")})
+        lengths = {name: max(1, round(self.sizes[name] * share)) for name in ("N", "M")}
+        return replace(self, sizes={**self.sizes, **lengths})
 
 
 def _name(dtype: Any) -> str:
     return str(dtype).removeprefix("torch.")
-
-
-class OperatorCalls:
-    """A function of tensors that counts the operators which it calls."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._function = function
-        self.count = 0
-
-    def __call__(self, *tensors: Any, **options: Any) -> Any:
-        """Returns the function's result."""
-        from torch.overrides import TorchFunctionMode
-
-        class Counting(TorchFunctionMode):
-            def __torch_function__(
-                _, func: Any, types: Any, args: Any = (), kwargs: Any = None
-            ) -> Any:
-                self.count += 1
-                return func(*args, **(kwargs or {}))
-
-        with Counting():
-            return self._function(*tensors, **options)
 
 
 def add_arguments(parser: ArgumentParser, *, length: bool) -> None:

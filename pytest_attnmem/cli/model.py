@@ -114,8 +114,7 @@ def _lines(
     arguments: Namespace, freeze: Callable[[], None], show: Callable[[str], None]
 ) -> tuple[list[str], int]:
     """Returns what to print, and the exit code."""
-    if arguments.html:
-        check_output_path("html", arguments.html)
+    check_output_path("html", arguments.html)
     backend = _backend(arguments)
     from ..backends.primed_backend import open_primed
     from ..models.model_memory import ModelRun

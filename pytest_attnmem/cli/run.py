@@ -14,7 +14,7 @@ from ..errors import AttnMemError, BackendUnavailable
 from ..measurement.values_limit import VALUES_LIMIT, parse_values_limit
 from ..profiles import DEFAULT_PROFILE
 from ..report import check_output_path, write
-from .run_ranks import rank_list
+from . import run_ranks
 
 if TYPE_CHECKING:
     from ..nulldevice.launch import Devices
@@ -71,8 +71,7 @@ def execute(arguments: Namespace) -> int:
 
     program = _python_program(arguments.program)
     path = os.path.abspath(arguments.json) if arguments.json else ""
-    if path:
-        check_output_path("json", path)
+    check_output_path("json", path)
     try:
         limit = str(parse_values_limit(arguments.values_limit))
     except AttnMemError as error:
@@ -88,13 +87,12 @@ def _run_ranks(
     arguments: Namespace, wanted: Devices, path: str, host: list[str], program: list[str]
 ) -> int:
     """Runs the ranks and prints their peaks; returns the first exit code that is not 0."""
-    from . import run_ranks
-
     world = arguments.ranks
-    run_ranks.check_world(world)
+    if world < 1:
+        raise AttnMemError(f"--ranks: found {world}; expected 1 or more, as in --ranks 8")
     if wanted.number == 1:
         wanted = wanted._replace(number=min(world, run_ranks.PER_NODE))
-    ranks = rank_list(arguments.rank, world)
+    ranks = run_ranks.rank_list(arguments.rank, world)
     runs = run_ranks.run_ranks(host, program, wanted, world, ranks, max(1, arguments.processes))
     for line in run_ranks.render(wanted, world, runs):
         print(line, file=sys.stderr)

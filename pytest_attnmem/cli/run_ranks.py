@@ -66,7 +66,12 @@ def run_ranks(
     Raises:
         AttnMemError: the null device does not run here.
     """
-    variables = {**_alone(devices.number), **os.environ, **environment(*devices)}
+    # Ranks keep out of each other's way, but the user's own variables win. Inductor would start a
+    # pool of processes for each rank, and the first rank compiles for all.
+    alone = {"TORCHINDUCTOR_COMPILE_THREADS": "1"}
+    if devices.number > 1:
+        alone["OMP_NUM_THREADS"] = "1"  # as torchrun does
+    variables = {**alone, **os.environ, **environment(*devices)}
     with (
         tempfile.TemporaryDirectory(prefix="attnmem-ranks-") as name,
         ThreadPoolExecutor(processes) as pool,
@@ -85,13 +90,6 @@ def run_ranks(
             return RankRun(rank, code, found)
 
         return [*pool.map(run, ranks)]
-
-
-def _alone(devices: int) -> dict[str, str]:
-    """Returns variables that keep ranks out of each other's way; the user's own win."""
-    threads = {"OMP_NUM_THREADS": "1"} if devices > 1 else {}  # as torchrun does
-    # Inductor would start a pool of processes for each rank, and the first rank compiles for all.
-    return {**threads, "TORCHINDUCTOR_COMPILE_THREADS": "1"}
 
 
 def _run(command: Sequence[str], variables: Mapping[str, str], rank: int, *, shown: bool) -> int:
@@ -113,9 +111,8 @@ def render(devices: Devices, world: int, runs: Sequence[RankRun]) -> Iterator[st
     """Yields the largest peak first, then a row for each group of equal ranks."""
     groups = _equal(runs)
     most = max(groups)
-    if not any(most):
-        found = "nothing was allocated"
-    else:
+    found = "nothing was allocated"
+    if any(most):
         found = f"at most {_by_kind(map(format_size, most))}, on {_named(groups[most])}"
     yield f"attnmem: null:{devices}: {world} ranks, {len(runs)} run: {found}"
     for run in runs:
@@ -195,12 +192,6 @@ def as_json(devices: Devices, world: int, runs: Sequence[RankRun]) -> dict[str, 
         },
         "ranks": [{"rank": run.rank, "exit_code": run.exit_code, **run.found} for run in runs],
     }
-
-
-def check_world(world: int) -> None:
-    """Raises AttnMemError if there cannot be so many ranks."""
-    if world < 1:
-        raise AttnMemError(f"--ranks: found {world}; expected 1 or more, as in --ranks 8")
 
 
 _PART = re.compile(r"(\d{1,18}|last)(?:-(\d{1,18}|last))?", re.ASCII)

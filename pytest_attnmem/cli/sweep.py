@@ -115,8 +115,7 @@ def execute(arguments: Namespace) -> int:
         path = getattr(arguments, option)
         if path == "-" and option != "json":
             raise AttnMemError(f"--{option}: only --json is printed; name a file")
-        if path not in (None, "-"):
-            check_output_path(option, path)
+        check_output_path(option, path)
     if primed.backend.device == "cpu" and not arguments.simulate:
         _warn(cases, passes + warmup)
     runner = SweepRunner(primed, passes=passes, warmup=warmup, tracing=arguments.decompose)
@@ -235,10 +234,9 @@ def _run(
             if key not in resumed:
                 show(f"{_bar(number, len(cases))} {case}")
             done.append(resumed[key] if key in resumed else runner.row(case))
-        if with_longest:
-            last = {(case.attention.name, case.d): case for case in cases}
-            for case in last.values():
-                edges.append(_longest_fit(runner, case, show))
+        last = {(case.attention.name, case.d): case for case in cases if with_longest}
+        for case in last.values():
+            edges.append(_longest_fit(runner, case, show))
     except KeyboardInterrupt:
         return tuple(done), False, tuple(edges)
     return tuple(done), True, tuple(edges)

@@ -63,8 +63,7 @@ def execute(arguments: Namespace) -> int:
     Raises:
         AttnMemError: there is nothing to compare, or the file cannot be read or written.
     """
-    if arguments.json:
-        check_output_path("json", arguments.json)
+    check_output_path("json", arguments.json)
     if not 0 < arguments.seconds < 86_400:
         raise AttnMemError(f"--seconds is {arguments.seconds}; expected 1 to 86400")
     until = time.monotonic() + arguments.seconds

@@ -29,7 +29,7 @@ def render(kind: str, summary: Summary, environment: Mapping[str, Any]) -> str:
     return str(import_module(f".{kind}", __name__).render(summary, environment))
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Path, text: str | bytes) -> None:
     """Writes a report to a file, or to standard output if the path is ``-``.
 
     An earlier report stays whole if the new one cannot be written.
@@ -37,7 +37,8 @@ def write(path: Path, text: str) -> None:
     Raises:
         AttnMemError: the file cannot be written.
     """
-    data = text.encode("utf-8", "backslashreplace")  # as JSON escapes them
+    # As JSON escapes what UTF-8 cannot encode.
+    data = text.encode("utf-8", "backslashreplace") if isinstance(text, str) else text
     try:
         if path == Path("-"):
             sys.stdout.flush()
@@ -63,12 +64,16 @@ def _write(path: Path, data: bytes) -> None:
     path.write_bytes(data)
 
 
-def check_output_path(option: str, path: str) -> None:
+def check_output_path(option: str, path: str | None) -> None:
     """Checks that a command can create its file, before work that may take hours.
+
+    Without a path, or with ``-`` for standard output, there is nothing to create.
 
     Raises:
         AttnMemError: the path is a directory or not a valid name, or its directory is missing.
     """
+    if not path or path == "-":
+        return
     try:
         os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):

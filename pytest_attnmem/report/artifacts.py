@@ -37,8 +37,7 @@ def write_traces(directory: Path, rows: Iterable[Record]) -> None:
     for row in rows:
         failed = row.outcome is Outcome.OVER or row.baseline_state == State.REGRESSED.value
         if failed and row.timeline is not None:
-            text = render(row, row.timeline)
-            write(directory / f"{stem(row)}.trace.json", text)
+            write(directory / f"{stem(row)}.trace.json", render(row, row.timeline))
 
 
 def write_snapshot(directory: Path, row: Record, snapshots: Sequence[Mapping[str, Any]]) -> None:
@@ -48,11 +47,7 @@ def write_snapshot(directory: Path, row: Record, snapshots: Sequence[Mapping[str
         AttnMemError: the directory or the file cannot be written.
     """
     _create(directory)
-    path = directory / f"{stem(row)}.snapshot.pickle"
-    try:
-        path.write_bytes(pickle.dumps(joined(snapshots)))
-    except OSError as error:
-        raise AttnMemError(f"cannot write {path}: {error.strerror}") from error
+    write(directory / f"{stem(row)}.snapshot.pickle", pickle.dumps(joined(snapshots)))
 
 
 def _create(directory: Path) -> None:
