@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -177,9 +178,9 @@ def to_dict(found: Result) -> dict[str, Any]:
     states = found.found.states
     return {
         "schema": 1,
-        "first_bad": _commit(found.first_bad) if single else None,
-        "candidates": [_commit(found.commits[number]) for number in found.found.candidates],
-        "merged_by": [_commit(commit) for commit in found.through],
+        "first_bad": asdict(found.first_bad) if single else None,
+        "candidates": [asdict(found.commits[number]) for number in found.found.candidates],
+        "merged_by": [asdict(commit) for commit in found.through],
         "is_merge": found.is_merge,
         "culprits": [
             {
@@ -191,10 +192,10 @@ def to_dict(found: Result) -> dict[str, Any]:
             }
             for culprit in found.culprits
         ],
-        "skipped": [{**_commit(commit), "reason": why} for commit, why in found.skipped],
+        "skipped": [{**asdict(commit), "reason": why} for commit, why in found.skipped],
         "commits": [
             {
-                **_commit(commit),
+                **asdict(commit),
                 "state": states[number].value if number in states else "not measured",
                 "bytes": {
                     row_name(row): record.value
@@ -208,8 +209,3 @@ def to_dict(found: Result) -> dict[str, Any]:
         ],
         "measured": len(found.samples),
     }
-
-
-def _commit(commit: Commit) -> dict[str, Any]:
-    names = ("sha", "author", "date", "subject")
-    return {name: getattr(commit, name) for name in names}

@@ -123,10 +123,8 @@ def _caches() -> Iterator[tuple[str, tuple[Path, int | None]]]:
 
 def render(found: Findings) -> list[str]:
     """Returns the answer, then backends, packages and caches."""
-    working = ", ".join(found.working)
-    head = f"attnmem {__version__} measures here with {working}"
-    if not working:
-        head = f"attnmem {__version__} cannot measure here"
+    works = f"measures here with {', '.join(found.working)}"
+    head = f"attnmem {__version__} {works if found.working else 'cannot measure here'}"
     lines = [head, "", "backends"]
     width = max(map(len, found.backends))
     for name, refusal in found.backends.items():
@@ -138,16 +136,16 @@ def render(found: Findings) -> list[str]:
     lines += ["", "packages", f"  {'python':20}  {python}"]
     for name, number in found.packages.items():
         if number is not None or name in _NEEDED:
-            more = "  its memory rules are known" if name == "torch" and not found.rules else ""
-            more = f"  {found.rules}" if name == "torch" and found.rules else more
+            more = f"  {found.rules or 'its memory rules are known'}" if name == "torch" else ""
             lines.append(f"  {name:20}  {number or 'not installed'}{more if number else ''}")
     plugins = sorted({entry.name for entry in entry_points(group="pytest11")})
     lines += [f"  {'plugins of pytest':20}  {', '.join(plugins)}", "", "caches"]
     for name, (folder, size) in found.caches.items():
         held = "not made yet" if size is None else format_size(size)
         lines.append(f"  {name:20}  {shown_path(folder)}  {held}")
-    width = max(len(command) for command, _ in _next(found))
-    return [*lines, "", "next", *(f"  {step:{width}}  {why}" for step, why in _next(found))]
+    steps = _next(found)
+    width = max(len(command) for command, _ in steps)
+    return [*lines, "", "next", *(f"  {step:{width}}  {why}" for step, why in steps)]
 
 
 def _next(found: Findings) -> tuple[tuple[str, str], ...]:

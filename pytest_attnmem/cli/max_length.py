@@ -106,10 +106,8 @@ class Search:
         about = longest(lambda N: self.by_model(N).fits)
         self._show(f"about N={about:,} by the model; simulating")
         judge = self.by_model
-        with (
-            garbage_frozen(),
-            simulation_context(self._primed.backend),
-        ):  # entered once, because entering takes longer than most kernels
+        # Entered once, because entering takes longer than most kernels.
+        with garbage_frozen(), simulation_context(self._primed.backend):
             simulating = self._of_length(max(1, about)).steps(self._primed) <= MAX_STEPS
             if simulating:
                 judge = self.simulated

@@ -9,16 +9,7 @@ from typing import Any
 
 from ..report.html import document
 from .project_history import ProjectHistory, Step
-from .text import (
-    causes,
-    change,
-    fate,
-    gap_lines,
-    measured_count,
-    notes,
-    sizes,
-    table,
-)
+from .text import causes, change, fate, gap_lines, measured_count, notes, sizes, table
 
 #: The parts of the page, in their order; those of the other page, and its own.
 STYLES = ("page", "chart", "history")

@@ -19,42 +19,38 @@ _REASONS: Final = 12
 
 def table(history: ProjectHistory) -> list[str]:
     """Returns the lines for a terminal."""
-    headers, *found = rows(history)
-    lines = [summary(history), "", *aligned(found, headers, _SIDES)]
+    lines = _head(history, "simple")
     for commit, steps in _by_commit(history):
         lines += ["", commit]
         for step in steps:
             lines.append(f"  {step.row}  {change(step)}{fate(step, history)}")
             lines += [f"    {line}" for line in causes(step)]
-    return [*lines, *_gaps(history), *_notes(history)]
+    return [*lines, *_end(history)]
 
 
 def markdown(history: ProjectHistory) -> list[str]:
     """Returns the lines of a report in Markdown."""
-    headers, *found = rows(history)
-    lines = [summary(history), "", *aligned(found, headers, _SIDES, form="pipe")]
+    lines = _head(history, "pipe")
     for commit, steps in _by_commit(history):
         lines += ["", f"**{_escaped(commit)}**", ""]
         for step in steps:
             lines.append(f"- `{step.row}` {change(step)}{fate(step, history)}")
             lines += [f"    - `{line}`" for line in causes(step)]
-    return [*lines, *_gaps(history), *_notes(history)]
+    return [*lines, *_end(history)]
 
 
-_SIDES: Final = "llrrrrr"
-
-
-def rows(history: ProjectHistory) -> list[list[str]]:
-    """Returns the heads and a line for each row: its line, first and last bytes, and steps."""
-    lines = []
+def _head(history: ProjectHistory, form: str) -> list[str]:
+    """Returns the summary, and a table of rows: their lines, first and last bytes, and steps."""
+    rows = []
     for row in history.rows:
         sizes = [one.measured.values[row] for one in history.points if row in one.measured.values]
         unit = common_unit(sizes)
         steps = sum(step.row == row for step in history.steps)
         four = (sizes[0], sizes[-1], min(sizes), max(sizes))
         texts = [f"{format_in(size, unit)} {unit}" for size in four]
-        lines.append([row, sparkline(sizes), *texts, str(steps)])
-    return [["row", "over commits", "first", "last", "least", "most", "steps"], *lines]
+        rows.append([row, sparkline(sizes), *texts, str(steps)])
+    heads = ["row", "over commits", "first", "last", "least", "most", "steps"]
+    return [summary(history), "", *aligned(rows, heads, "llrrrrr", form)]
 
 
 def sparkline(sizes: Sequence[int]) -> str:
@@ -177,14 +173,12 @@ def notes(history: ProjectHistory) -> list[str]:
     return [f"not here as the commits know it: {', '.join(used)}"] if used else []
 
 
-def _gaps(history: ProjectHistory) -> list[str]:
+def _end(history: ProjectHistory) -> list[str]:
+    """Returns the gaps and the notes."""
     lines = [f"  {count} × {why}" for count, why in gap_lines(history)]
     more = [f"  and {len(lines) - _REASONS} more reasons"] if len(lines) > _REASONS else []
-    return ["", "gaps:", *lines[:_REASONS], *more] if lines else []
-
-
-def _notes(history: ProjectHistory) -> list[str]:
-    return [line for note in notes(history) for line in ("", note)]
+    gaps = ["", "gaps:", *lines[:_REASONS], *more] if lines else []
+    return [*gaps, *(line for note in notes(history) for line in ("", note))]
 
 
 def _escaped(text: str) -> str:

@@ -72,11 +72,8 @@ def measure_attention_memory(seq_len: int, d_model: int, batch_size: int = 1) ->
         with _traced() as peak:
             output, weights = standard_attention(*inputs)
             peak_memory = peak()
-    except (
-        MemoryError,
-        ValueError,
-        OverflowError,
-    ) as error:  # numpy raises the last two for sizes that are far too large
+    except (MemoryError, ValueError, OverflowError) as error:
+        # NumPy raises the last two for sizes that are far too large.
         if isinstance(error, AttnMemError):
             raise
         named = ", ".join(f"{name}={shown(size)}" for name, size in given.items())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..backends.registry import BACKENDS
@@ -114,8 +114,11 @@ def backend(row: Record) -> str:
     return row.place if known or not row.backend else f"{row.backend} on {row.device}"
 
 
+def own_sizes(sizes: Mapping[str, int]) -> dict[str, int]:
+    """Returns the sizes of symbols that are not the default of another: no M that equals N."""
+    return {name: n for name, n in sizes.items() if n != sizes.get(DEFAULTS.get(name, ""))}
+
+
 def shape(row: Record) -> str:
-    """Returns the sizes of the symbols; M is left out if it equals N."""
-    given = row.shape
-    own = {name: n for name, n in given.items() if n != given.get(DEFAULTS.get(name, ""))}
-    return format_values(own)
+    """Returns the sizes of the symbols that say something of their own."""
+    return format_values(own_sizes(row.shape))

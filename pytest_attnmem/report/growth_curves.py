@@ -13,6 +13,7 @@ from ..errors import AttnMemError
 from ..formulas.exact_arithmetic import MAX_BITS
 from ..formulas.polynomial import expand
 from ..symbols.names import DEFAULTS
+from .cells import own_sizes
 from .record import Record
 
 #: The fewest points of a chart, because a line fits any two points.
@@ -104,9 +105,8 @@ def _chart(row: Record, symbol: str, points: Points, formula: str, note: str) ->
         chart["contract"] = _allowed(row.budget, symbol)
     elif row.limit_bytes is not None:
         at_home = _curve(row.budget, symbol, [row.shape.get(symbol, 0)], row.shape)
-        if (
-            at_home and at_home[0][1] == row.limit_bytes
-        ):  # else the budget is not a formula: a dict, a model or a callable
+        # Else the budget is not a formula: a dict, a model or a callable.
+        if at_home and at_home[0][1] == row.limit_bytes:
             chart["budget"] = _curve(row.budget, symbol, sizes, row.shape)
     return chart
 
@@ -167,11 +167,7 @@ def _slices(growth: Mapping[str, Any]) -> Iterable[tuple[str, Points, str]]:
 
 def _own(row: Record) -> dict[str, int]:
     """Returns the sizes that are not the default of another symbol."""
-    return {
-        name: size
-        for name, size in row.shape.items()
-        if name != "itemsize" and size != row.shape.get(DEFAULTS.get(name, ""))
-    }
+    return {name: size for name, size in own_sizes(row.shape).items() if name != "itemsize"}
 
 
 def _alike(row: Record, symbol: str) -> tuple[Any, ...] | None:

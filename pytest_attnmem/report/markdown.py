@@ -56,9 +56,8 @@ def bounded(summary: Summary, limit: int) -> str:
 
 def verdict(summary: Summary) -> str:
     """Returns the first line: how many budgets were kept."""
-    over, within, unproven = (
-        summary.count(outcome) for outcome in (Outcome.OVER, Outcome.WITHIN, Outcome.NOT_ENFORCED)
-    )
+    over, within = summary.count(Outcome.OVER), summary.count(Outcome.WITHIN)
+    unproven = summary.count(Outcome.NOT_ENFORCED)
     budgets = format_count(summary.budgets, "memory budget")
     others = f", {unproven} not enforced" if over or unproven else ""
     if summary.expected:
@@ -79,9 +78,8 @@ def code(text: str, limit: int = _NAME) -> str:
         return ""
     longest = max((len(run) for run in re.findall("`+", line)), default=0)
     fence = "`" * (longest + 1)
-    space = (
-        " " if line[0] in "` " or line[-1] in "` " else ""
-    )  # Markdown removes one space on each side
+    # Markdown removes one space on each side.
+    space = " " if line[0] in "` " or line[-1] in "` " else ""
     return f"{fence}{space}{line}{space}{fence}".replace("|", "\\|")
 
 

@@ -111,17 +111,8 @@ _FIELDS: Final = MappingProxyType(
 NAMED_BY_OP = ("scratch", "workspace")
 
 _MEASURED = (
-    "backend",
-    "device",
-    "peak_bytes",
-    "allocated_bytes",
-    "reserved_bytes",
-    "retained_bytes",
-    "workspace_bytes",
-    "allocations",
-    "duration_s",
-    "held",
-    "timeline",
+    *("backend", "device", *(f"{metric}_bytes" for metric in METRICS), "workspace_bytes"),
+    *("allocations", "duration_s", "held", "timeline"),
 )
 
 
@@ -147,9 +138,8 @@ def record(
         budget = verdict.budget
         made |= {"metric": budget.metric, "budget": budget.text}
         made |= {"limit_bytes": budget.limit_bytes}
-    facts = (
-        measurement.symbols if measurement is not None else {}
-    )  # facts of the device, not of the test
+    # Facts of the device are not of the test.
+    facts = measurement.symbols if measurement is not None else {}
     own = {name: value for name, value in shape.items() if name not in facts}
     return Record(nodeid, region, shape=own, where=where, **made)
 

@@ -112,18 +112,14 @@ def differences(old: Session, new: Session, tolerance: Tolerance) -> Differences
         for key in before.keys() & after.keys()
     ]
     changes += _alone(before, after)
-    if before and not any(_compares(change) for change in changes):
+    compared = (one for one in changes if one.new and (one.fails or one.delta is not None))
+    if before and not any(compared):
         there, here = (", ".join(sorted({*_places(rows)})) or "nowhere" for rows in (before, after))
         raise AttnMemError(
             "nothing can be compared: no test was measured on the same device in both sessions"
             f" (the first measured on {there}, the second on {here})"
         )
     return Differences(tuple(sorted(changes, key=_order)), tolerance)
-
-
-def _compares(change: Change) -> bool:
-    """Returns whether the change compares one test in both sessions."""
-    return change.new is not None and (change.fails or change.delta is not None)
 
 
 def is_measured(row: Record) -> bool:
@@ -184,19 +180,16 @@ def _alone(before: Mapping[_Key, Record], after: Mapping[_Key, Record]) -> Itera
         row, others = after[key], gone.get(key[:3])
         old = others.pop() if others else None
         if old is None:
-            yield Change(ChangeKind.ADDED, None, row)
-        elif is_measured(old) and is_measured(row):
-            yield Change(ChangeKind.OTHER_DEVICE, old, row)
+            kind = ChangeKind.ADDED
         elif is_measured(old):
-            yield Change(ChangeKind.NO_LONGER_MEASURED, old, row)
+            measured = is_measured(row)
+            kind = ChangeKind.OTHER_DEVICE if measured else ChangeKind.NO_LONGER_MEASURED
         else:
-            yield Change(
-                ChangeKind.NEWLY_MEASURED if is_measured(row) else ChangeKind.SAME, old, row
-            )
+            kind = ChangeKind.NEWLY_MEASURED if is_measured(row) else ChangeKind.SAME
+        yield Change(kind, old, row)
     for old in (old for others in gone.values() for old in others):
-        yield Change(
-            ChangeKind.REMOVED if is_measured(old) else ChangeKind.REMOVED_UNMEASURED, old, None
-        )
+        kind = ChangeKind.REMOVED if is_measured(old) else ChangeKind.REMOVED_UNMEASURED
+        yield Change(kind, old, None)
 
 
 def _order(change: Change) -> tuple[int, int, str, str]:

@@ -156,10 +156,6 @@ def program(case: SweepCase, device: str, begin: Callable[[str], None]) -> None:
     """
     import torch
 
-    def inputs() -> list[Any]:
-        shape = (case.B, case.H, case.N, case.d)
-        return [torch.randn(shape, dtype=case.dtype, device=device) for _ in range(3)]
-
     def copies() -> list[Any]:
         return [tensor.clone().requires_grad_() for tensor in qkv]
 
@@ -167,8 +163,7 @@ def program(case: SweepCase, device: str, begin: Callable[[str], None]) -> None:
         return _attend(case, tensors, mask)
 
     begin("inputs")
-    qkv = inputs()
-    mask = _mask(case, device)
+    qkv, mask = _inputs(case, device)
     if not case.backward:
         begin("forward")
         with torch.no_grad():
@@ -196,9 +191,7 @@ def timed_passes(
     """Returns a forward pass without gradients, and a function that prepares a backward pass."""
     import torch
 
-    shape = (case.B, case.H, case.N, case.d)
-    qkv = [torch.randn(shape, dtype=case.dtype, device=device) for _ in range(3)]
-    mask = _mask(case, device)
+    qkv, mask = _inputs(case, device)
 
     def forward() -> Any:
         with torch.no_grad():
@@ -212,9 +205,14 @@ def timed_passes(
     return forward, prepare_backward
 
 
-def _mask(case: SweepCase, device: str) -> Any:
+def _inputs(case: SweepCase, device: str) -> tuple[list[Any], Any]:
+    """Returns q, k and v [B, H, N, d], and the mask of an attention that takes one."""
+    import torch
+
+    shape = (case.B, case.H, case.N, case.d)
+    qkv = [torch.randn(shape, dtype=case.dtype, device=device) for _ in range(3)]
     masked = case.causal and case.attention.masked
-    return eager_attention.causal_mask(case.N, device) if masked else None
+    return qkv, eager_attention.causal_mask(case.N, device) if masked else None
 
 
 def _attend(case: SweepCase, tensors: Sequence[Any], mask: Any) -> Any:

@@ -278,7 +278,7 @@ def _base(sweep: Sweep) -> Row | None:
     for kernel in ("textbook", "standard"):
         rows = [row for row in sweep.rows if row.kernel == kernel and row.peak_bytes is not None]
         if rows:
-            return max(rows, key=lambda row: (row.N, row.d))
+            return max(rows, key=_size)
     return None
 
 
@@ -290,8 +290,7 @@ def _saving(row: Row, base: Row) -> str:
         text += f" ({row.status} on this device)"
     text += f": {_compared(row.peak_bytes, base.peak_bytes)}."
     if row.before_bytes is not None and base.before_bytes is not None:
-        kept = format_size(row.before_bytes)
-        instead = format_size(base.before_bytes)
+        kept, instead = format_size(row.before_bytes), format_size(base.before_bytes)
         text += f" Before the backward pass it needs {kept} instead of {instead}."
     if row.forward_ms and base.forward_ms:
         text += f" Its forward pass takes {row.forward_ms / base.forward_ms:.2f} times as long."

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..backends.registry import restart
 from ..errors import BudgetError
 from ..measurement.held import Held
 from ..measurement.measurement import Measurement
@@ -17,7 +18,6 @@ from .case import STAGES, SweepCase, program
 
 if TYPE_CHECKING:
     from ..backends.primed_backend import PrimedBackend
-from ..backends.registry import restart
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,8 @@ from ..measurement.installed_torch import missing_forms
 from ..measurement.peak_components import Component, decompose
 from ..models.model_memory import unlimited
 from ..profiles import DeviceProfile
-from ..symbols.names import DEFAULTS, SYMBOLS
+from ..report.cells import own_sizes
+from ..symbols.names import SYMBOLS
 from ..units import shown
 from .case import SweepCase, timed_passes
 from .extrapolation import MAX_ALLOCATIONS, PERIOD, allocations, memory_by_growth, memory_by_model
@@ -26,10 +27,8 @@ from .results import ERROR, OK, OOM, UNMEASURED, Row
 def with_dimensions(held: Held, symbols: Mapping[str, int]) -> Held:
     """Returns the tensor with its dimensions, unless a size of it belongs to two symbols."""
     sized = {name: size for name, size in symbols.items() if size != 1 and name in _SIZES}
-    own = {
-        name: size for name, size in sized.items() if size != symbols.get(DEFAULTS.get(name, ""))
-    }
-    shared = {size for size in own.values() if [*own.values()].count(size) > 1}
+    own = [*own_sizes(sized).values()]
+    shared = {size for size in own if own.count(size) > 1}
     if shared.intersection(held.shape):
         return held
     return replace(held, dims=dimensions(held.shape, sized))
@@ -42,13 +41,8 @@ def dimensions(shape: Iterable[int], symbols: Mapping[str, int]) -> tuple[str, .
     mistaken for the heads if both are 1. A size of 1 stays a 1 if no symbol of size 1 comes next.
     Returns nothing if a size is not the size of any symbol.
     """
-    order = [
-        name
-        for name in SYMBOLS
-        if name in symbols
-        and name != "itemsize"
-        and symbols[name] != symbols.get(DEFAULTS.get(name, ""))
-    ]
+    own = own_sizes(symbols)
+    order = [name for name in SYMBOLS if name in own and name != "itemsize"]
     sizes = [*shape]
     names: list[str] = []
     start = 0
@@ -73,8 +67,6 @@ def dimensions(shape: Iterable[int], symbols: Mapping[str, int]) -> tuple[str, .
 
 
 _SIZES = frozenset(SYMBOLS) - {"itemsize"}
-
-
 _SIMULATED: Final = "simulated"
 
 
