@@ -15,7 +15,6 @@ from ..commits.repository import Commit, Repository
 from ..commits.terms import LISTING, PLAIN, entries, terms
 from ..commits.warm_process import Row, Sample, WarmProcess
 from ..errors import AttnMemError
-from ..measurement.held import Held
 from ..report.held_changes import HeldChange, held_changes
 from ..report.record import Record
 from ..units import format_count
@@ -238,12 +237,12 @@ class Bisection:
         ends = [self._sample(good), self._sample(bad)]
         rule = criterion(ends[0], ends[1], grew, tolerance)
         chain = self._repository.chain(good, bad)
-        found = search(len(chain), self._state_of(chain, rule))
+        found = self._search(chain, rule)
         merges: list[str] = []
         while inside := self._inside(chain, found, rule):
             merges.append(chain[found.bad])
             chain = inside
-            found = search(len(chain), self._state_of(chain, rule))
+            found = self._search(chain, rule)
         commits = self._repository.describe([*chain, *merges])
         first = chain[found.bad]
         single = len(found.candidates) == 1
@@ -257,8 +256,8 @@ class Bisection:
             single and len(self._repository.parents(first)) > 1,
         )
 
-    def _state_of(self, chain: Sequence[str], rule: Criterion) -> Callable[[int], State]:
-        return lambda number: rule.state(self._sample(chain[number]))
+    def _search(self, chain: Sequence[str], rule: Criterion) -> Found:
+        return search(len(chain), lambda number: rule.state(self._sample(chain[number])))
 
     def _inside(self, chain: Sequence[str], found: Found, rule: Criterion) -> list[str]:
         """Returns the branch that the first bad commit merged, if the branch is bad itself."""
@@ -313,11 +312,7 @@ class Bisection:
                 good.rows[row],
                 bad.rows[row],
                 terms(row, old, new, samples[1]),
-                tuple(held_changes(*(_held(one, row) for one in samples))),
+                tuple(held_changes(*(s.rows[row].held if row in s.rows else () for s in samples))),
             )
             for row in worse
         )
-
-
-def _held(sample: Sample, row: Row) -> tuple[Held, ...]:
-    return sample.rows[row].held if row in sample.rows else ()

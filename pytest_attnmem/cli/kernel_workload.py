@@ -6,7 +6,6 @@ import math
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from ..budgets.memory_model import MemoryModel
@@ -194,7 +193,13 @@ def workload(arguments: Namespace) -> Callable[[int], Workload]:
     if arguments.causal and True not in kernel.causal:
         raise BudgetError(f"{kernel.name} is not causal: leave out --causal")
     causal = arguments.causal or kernel.always_causal
-    return partial(_of_length, Workload(kernel, sizes, dtype, arguments.backward, causal))
+
+    def of_length(N: int) -> Workload:
+        known = {"M": N, **sizes, "N": N}
+        ordered = {name: known[name] for name in ("B", "H", "Hkv", "N", "M", "d", "dv")}
+        return Workload(kernel, ordered, dtype, arguments.backward, causal)
+
+    return of_length
 
 
 def size_of(name: str, text: str) -> int:
@@ -210,9 +215,3 @@ def size_of(name: str, text: str) -> int:
     if not 1 <= size < 2**63:
         raise BudgetError(f"--{name}: expected a whole number >= 1 and < 2**63, got {shown(text)}")
     return size
-
-
-def _of_length(any_length: Workload, N: int) -> Workload:
-    order = ("B", "H", "Hkv", "N", "M", "d", "dv")
-    sizes = {"M": N, **any_length.sizes, "N": N}
-    return replace(any_length, sizes={name: sizes[name] for name in order})

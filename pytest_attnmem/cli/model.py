@@ -48,9 +48,13 @@ def add_arguments(parser: ArgumentParser) -> None:
     )
     add("source", metavar="SOURCE", help="pkg.mod:build, or transformers:LlamaForCausalLM")
     add("--config", default="", metavar="PATH", help="config.json of a transformers model")
-    _list(parser, "arg", "name=value", "an argument of build, or an entry of the config")
-    _list(parser, "input", "name=dtype[B,N]<vocab", "an input, x=float[B,N,512] for example")
-    _list(parser, "size", "NAME=SIZE", "a symbol of the inputs besides B and N")
+    for name, metavar, text in (
+        ("arg", "name=value", "an argument of build, or an entry of the config"),
+        ("input", "name=dtype[B,N]<vocab", "an input, x=float[B,N,512] for example"),
+        ("size", "NAME=SIZE", "a symbol of the inputs besides B and N"),
+    ):
+        add(f"--{name}", action="append", default=[], metavar=metavar,
+            help=f"{text}; may be repeated")  # fmt: skip
     add("--B", default="1", metavar="SIZE", help="batch (default: 1)")
     add("--N", default="1024", metavar="SIZE", help="tokens (default: 1024)")
     what = parser.add_mutually_exclusive_group()
@@ -71,12 +75,6 @@ def add_arguments(parser: ArgumentParser) -> None:
     add("--largest-batch", action="store_true", help="find the largest B that fits")
     add("--html", default="", metavar="PATH", help="write a page: what is alive, by module")
     add("--json", action="store_true", help="print the result as JSON")
-
-
-def _list(parser: ArgumentParser, name: str, metavar: str, text: str) -> None:
-    parser.add_argument(
-        f"--{name}", action="append", default=[], metavar=metavar, help=f"{text}; may be repeated"
-    )
 
 
 def execute(arguments: Namespace) -> int:
@@ -117,7 +115,6 @@ def _lines(
     check_output_path("html", arguments.html)
     backend = _backend(arguments)
     from ..backends.primed_backend import open_primed
-    from ..models.model_memory import ModelRun
     from ..models.sources import source_of
     from ..models.table import render, to_dict
 

@@ -162,7 +162,9 @@ def render(found: Prediction) -> list[str]:
     phases = aligned(rows, ["", "phase", unit, "alive", unit], "llrlr")
     headers = ["", "tensors", f"on {name}", *_SHOWN[1:]]
     numbers = aligned(_numbers(found, unit), headers, "l" + "r" * (len(_SHOWN) + 1))
-    head = [_answer(found), f"peak {_peak(found)}: {work}", *_notes(found)]
+    simulated = found.whole.peak_bytes if found.whole is not None else None
+    peak = format_with_bytes(found.largest.alive if simulated is None else simulated)
+    head = [_answer(found), f"peak {peak}: {work}", *_notes(found)]
     return [*head, "", *numbers, "", *phases]
 
 
@@ -179,20 +181,13 @@ def _answer(found: Prediction) -> str:
 def _parts(found: Prediction) -> Iterator[str]:
     """Yields the parts of the memory that the device needs."""
     inputs, workspaces = found.workload.inputs_bytes, found.workspace_bytes
-    kernel = found.largest.alive
-    if found.whole is not None and found.whole.allocated_bytes is not None:
-        kernel = found.whole.allocated_bytes
+    kernel = found.whole.allocated_bytes if found.whole is not None else None
+    kernel = found.largest.alive if kernel is None else kernel
     yield f"inputs {format_size(inputs)}"
     yield f"workspaces {format_size(workspaces)}"
     yield f"the kernel {format_size(kernel)}"
     if (unused := found.needed_bytes - inputs - workspaces - kernel) > 0:
         yield f"unused parts of segments {format_size(unused)}"
-
-
-def _peak(found: Prediction) -> str:
-    """Returns the simulated peak, or that of the model, in bytes too."""
-    simulated = found.whole.peak_bytes if found.whole is not None else None
-    return format_with_bytes(found.largest.alive if simulated is None else simulated)
 
 
 def _phase(phase: PredictedPhase, largest: bool, unit: str) -> Iterator[list[str]]:
@@ -248,10 +243,7 @@ def to_dict(found: Prediction) -> dict[str, Any]:
             }
             for phase in found.phases
         ],
-        "model": {
-            "tensors_bytes": found.model_tensors_bytes,
-            "peak_bytes": found.largest.alive,
-        },
+        "model": {"tensors_bytes": found.model_tensors_bytes, "peak_bytes": found.largest.alive},
         "simulated": simulated,
         "inputs_bytes": work.inputs_bytes,
         "workspace_bytes": found.workspace_bytes,

@@ -177,7 +177,10 @@ def _row(row: Record, texts: Texts, growths: Any) -> dict[str, Any]:
             sum(line.tensors for line in others),
             _number(sum(line.all_bytes for line in others)),
         ],
-        "components": [_component(part, texts) for part in components(row)],
+        "components": [
+            [_number(part.nbytes), part.count, _place(part.name, texts), _place(part.growth, texts)]
+            for part in components(row)
+        ],
         "timeline": None if row.timeline is None else _timeline(row.timeline, tensors),
         "tensors": [_tensor(held, texts) for _, held in tensors.values()],
         "growth": growths,
@@ -201,11 +204,6 @@ def _tensor(held: Held, texts: Texts) -> list[Any]:
     meaning = product(held.dims)
     words = (shape, meaning, held.dtype, held.op, line_of(held), held.function, in_module(held))
     return [_number(held.nbytes), *(_place(word, texts) for word in words)]
-
-
-def _component(part: Component, texts: Texts) -> list[Any]:
-    """Returns bytes and number of tensors, then the index of each text: name and growth."""
-    return [_number(part.nbytes), part.count, _place(part.name, texts), _place(part.growth, texts)]
 
 
 def _timeline(life: Timeline, tensors: Tensors) -> dict[str, Any]:

@@ -28,7 +28,11 @@ def render(summary: Summary, environment: Mapping[str, Any]) -> str:
     data = {
         "schema": SCHEMA,
         "environment": dict(environment),
-        "results": [_without_growth(row) for row in summary.records],
+        # The growth of a result has a section of its own.
+        "results": [
+            {name: value for name, value in to_dict(row).items() if name != "growth"}
+            for row in summary.records
+        ],
         "growth": [
             {name: getattr(row, name) for name in _NAMES} | dict(growth)
             for row in summary.records
@@ -43,11 +47,6 @@ def render(summary: Summary, environment: Mapping[str, Any]) -> str:
         },
     }
     return json.dumps(data, indent=2) + "\n"  # ASCII, because UTF-8 cannot encode every name
-
-
-def _without_growth(row: Record) -> dict[str, Any]:
-    """Returns a result without its growth, which has a section of its own."""
-    return {name: value for name, value in to_dict(row).items() if name != "growth"}
 
 
 def _with_growth(results: list[Any], growth: list[Any]) -> Iterator[Any]:

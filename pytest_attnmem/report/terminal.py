@@ -198,7 +198,9 @@ def with_equal_ranks_together(summary: Summary) -> Summary:
         if found is None or row.shape.get(_SYMBOL) != int(found[2]):
             others.append(row)
             continue
-        row, (before, rank, after) = _without_rank(row), found.groups()
+        before, rank, after = found.groups()
+        shape = {name: value for name, value in row.shape.items() if name != _SYMBOL}
+        row = replace(row, shape=shape)
         _, ranks = equal.setdefault((before, after, *_shown(row)), (row, []))
         ranks.append(int(rank))
     folded = (
@@ -206,11 +208,6 @@ def with_equal_ranks_together(summary: Summary) -> Summary:
         for (before, after, *_), (row, ranks) in equal.items()
     )
     return summarise([*others, *folded])
-
-
-def _without_rank(row: Record) -> Record:
-    shape = {name: value for name, value in row.shape.items() if name != _SYMBOL}
-    return replace(row, shape=shape)
 
 
 def _shown(row: Record) -> tuple[object, ...]:

@@ -101,20 +101,12 @@ def main(kind: str, profile: str) -> None:
     except (AttnMemError, ImportError) as error:
         answer({"refused": _one_line(str(error))})
         return
-    answer({"facts": _facts(kind), "versions": _versions()})
+    import torch
+
+    facts = None if kind == "simulated" else device_facts(torch.cuda.get_device_properties())
+    versions = {"torch": torch.__version__, "cuda": torch.version.cuda}
+    answer({"facts": facts, "versions": versions})
     serve(primed, WORKLOADS, sys.stdin, answer)
-
-
-def _facts(kind: str) -> Mapping[str, Any] | None:
-    import torch
-
-    return None if kind == "simulated" else device_facts(torch.cuda.get_device_properties())
-
-
-def _versions() -> dict[str, str | None]:
-    import torch
-
-    return {"torch": torch.__version__, "cuda": torch.version.cuda}
 
 
 if __name__ == "__main__":
