@@ -83,15 +83,6 @@ def test_intensity_and_the_ridge_point_at_which_it_is_not_memory_bound():
     assert bound == [True, True, False, False, False]
 
 
-def test_attention_counts_two_for_a_multiply_and_add_and_five_for_a_softmax():
-    assert calculate_attention_flops(1, 1, 1, 64, 1) == 2 * 64 + 5 + 2 * 64
-    found = calculate_attention_flops(8, 2048, 1024, 4096, 32)
-    assert found == 8 * 32 * 2048 * 1024 * (4 * 128 + 5)
-    assert calculate_attention_flops(8, 2048, 1024, 4096, 32, head_dim=64) == (
-        8 * 32 * 2048 * 1024 * (4 * 64 + 5)
-    )
-
-
 @given(counts, counts, counts)
 def test_tokens_a_second_fall_with_memory_and_rise_with_bandwidth(memory, bandwidth, more):
     rate = calculate_max_tokens_per_second(memory, bandwidth)
@@ -110,8 +101,11 @@ def test_what_is_memory_bound_stays_so_on_a_faster_processor(intensity, compute,
 
 @given(*[st.integers(1, 4096)] * 3, st.integers(1, 64), st.integers(1, 256))
 def test_attention_is_exact(batch, queries, keys, heads, width):
+    pairs = batch * heads * queries * keys
     found = calculate_attention_flops(batch, queries, keys, heads * width, heads)
-    assert found == batch * heads * queries * keys * (4 * width + 5)
+    assert found == pairs * (2 * width + 5 + 2 * width)  # q·kᵀ, softmax, ·v
+    found = calculate_attention_flops(batch, queries, keys, 7, heads, head_dim=width)
+    assert found == pairs * (4 * width + 5)
 
 
 @pytest.mark.parametrize("number", [0, -1, float("nan"), float("inf"), True, "7e9", None])

@@ -67,7 +67,6 @@ def test_the_commit_its_author_test_term_and_line_are_named(tmp_path, monkeypatc
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["HEAD"], "expected good..bad, two commits such as v1.2..HEAD, got 'HEAD'"),
         (["HEAD..", "--tolerance", "x"], "cannot read --tolerance 'x'; write"),
         (["HEAD~1..", "--backend", "cudda"], "unknown backend 'cudda'"),
         (
@@ -76,7 +75,6 @@ def test_the_commit_its_author_test_term_and_line_are_named(tmp_path, monkeypatc
             " --backend cpu before --",
         ),
         (["HEAD~1..", "--timeout", "0"], "--timeout: expected more than 0 seconds, got 0"),
-        (["HEAD~1..", "--tests-from", "bad"], "--tests-from bad: no test is named; name the"),
     ],
 )
 def test_a_wrong_command_is_one_line(tmp_path, monkeypatch, refusal, arguments, message):

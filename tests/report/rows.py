@@ -72,12 +72,7 @@ records = st.builds(
     explanation=st.lists(texts, max_size=2).map(tuple),
 )
 
-GROWN = {
-    "sizes": {"N": [32, 64]},
-    "peaks": [1024, 2048],
-    "formula": "32*N",
-    "over": [-8, 1016],
-}
+GROWN = {"sizes": {"N": [32, 64]}, "peaks": [1024, 2048], "formula": "32*N", "over": [-8, 1016]}
 OVER = Record(
     "a.py::test[é]",
     outcome=Outcome.OVER,
@@ -94,6 +89,15 @@ OVER = Record(
     allocations=2,
     duration_s=0.25,
     held=(Held(2048, (8, 64), "float32", "mm", "attn.py:3", "attention"),),
+)
+KEPT = Record(
+    "a.py::test_a",
+    outcome=Outcome.WITHIN,
+    backend="cpu",
+    device="cpu",
+    shape={"B": 1, "N": 64, "M": 64},
+    limit_bytes=4096,
+    peak_bytes=3072,
 )
 WHOLE = replace(
     OVER,

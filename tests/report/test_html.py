@@ -21,16 +21,13 @@ from pytest_attnmem.report.html import LISTED, SCRIPTS, STYLES, render, verdict
 from pytest_attnmem.report.record import Record
 from pytest_attnmem.report.summary import summarise
 
-from .rows import records, texts
+from .rows import KEPT, records, texts
 
 WITHIN, OVER, NOT_ENFORCED = Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED
 SCORES = Held(512, (1, 8, 8), "float32", "softmax", "attn.py:31", "attention", dims=("1", "N", "N"))
 SCRATCH = Held.of_scratch(64, "bmm", "attn.py:30")
-ROW = Record(
-    "a.py::test_a",
-    outcome=WITHIN,
-    backend="cpu",
-    device="cpu",
+ROW = replace(
+    KEPT,
     shape={"B": 1, "N": 8, "M": 8},
     budget="16*N*N",
     limit_bytes=1024,

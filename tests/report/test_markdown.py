@@ -16,20 +16,10 @@ from pytest_attnmem.report.record import Record
 from pytest_attnmem.report.summary import summarise
 from pytest_attnmem.units import excerpt
 
+from .rows import KEPT as WITHIN
 from .rows import records, texts
 
 KIB = 1024
-WITHIN = Record(
-    "a.py::test_a",
-    outcome=Outcome.WITHIN,
-    backend="cpu",
-    device="cpu",
-    shape={"B": 1, "N": 64, "M": 64},
-    budget="64*N",
-    limit_bytes=4 * KIB,
-    peak_bytes=3 * KIB,
-    where="a.py:3",
-)
 OVER = replace(
     WITHIN,
     nodeid="b.py::test_b",

@@ -18,19 +18,12 @@ from pytest_attnmem.report.terminal import (
     with_equal_ranks_together,
 )
 
+from .rows import KEPT
+
 WITHIN, OVER, NOT_ENFORCED = Outcome.WITHIN, Outcome.OVER, Outcome.NOT_ENFORCED
 KIB = 1024
 
-ROW = Record(
-    "a.py::test_a",
-    outcome=WITHIN,
-    backend="cpu",
-    device="cpu",
-    shape={"B": 1, "N": 64, "M": 64},
-    limit_bytes=4 * KIB,
-    peak_bytes=3 * KIB,
-    workspace_bytes=512,
-)
+ROW = replace(KEPT, workspace_bytes=512)
 SKIPPED = Record("a.py::test_b", outcome=NOT_ENFORCED, reason="skipped: no GPU")
 ONLY_MEASURED = Record(
     "a.py::test_c", "x", metric="retained", retained_bytes=1, peak_bytes=5, device="cuda:0"
