@@ -7,6 +7,7 @@ import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from contextlib import nullcontext
+from importlib import import_module
 from io import TextIOWrapper
 from types import ModuleType
 from typing import Final
@@ -17,36 +18,17 @@ from ..leave import leave
 from ..measurement.environment import kept_workspaces
 from ..program_frames import program_lines
 from ..units import excerpt, shown
-from . import (
-    bisect,
-    certify,
-    compare,
-    derive,
-    doctor,
-    explain,
-    history,
-    init,
-    install,
-    max_length,
-    merge,
-    model,
-    plot,
-    predict,
-    report,
-    roofline,
-    run,
-    sweep,
-    verify,
-)
 
 #: The subcommands, in the order of ``attnmem --help``: the name of a module is the command, and the
 #: first line of its docstring the help. Each has ``add_arguments`` and ``execute``.
-COMMANDS: tuple[ModuleType, ...] = (
-    *(init, sweep, plot, predict, max_length, model, roofline, derive, run),
-    *(explain, bisect, history, compare, merge, report, install, doctor, verify),
-    certify,
+COMMANDS: tuple[ModuleType, ...] = tuple(
+    import_module(f".{name}", __name__)
+    for name in (
+        *("init", "sweep", "plot", "predict", "max_length", "model", "roofline", "derive", "run"),
+        *("explain", "bisect", "history", "compare", "merge", "report", "install", "doctor"),
+        *("verify", "certify"),
+    )
 )
-
 
 #: Arguments that are lists and may be empty.
 _LISTS: Final = frozenset(

@@ -59,12 +59,12 @@ def kv_cache(given: Given, dtype_bytes: Fraction) -> KVCache:
         latent = given.label("latent_dim")
         raise BudgetError(f"{given.label('rope_dim')}: only a latent has it; give {latent} too")
     if "num_heads" not in given:
-        if "num_kv_heads" not in given and "head_dim" not in given:
+        known = [name for name in ("num_kv_heads", "head_dim") if name in given]
+        if not known:
             return KVCache(layers, 2, model_width, *layout)
-        if "num_kv_heads" not in given or "head_dim" not in given:
-            alone = "head_dim" if "head_dim" in given else "num_kv_heads"
+        if len(known) == 1:
             raise BudgetError(
-                f"{given.label(alone)}: it does not determine the width of the cache alone; give"
+                f"{given.label(known[0])}: it does not determine the width of the cache alone; give"
                 f" {given.label('num_heads')} too"
             )
     return KVCache(layers, 2 * key_value_heads(given), width_of_head(given), *layout)

@@ -86,26 +86,24 @@ def load(path: Path) -> tuple[tuple[Record, ...], dict[str, Any]]:
         AttnMemError: the file cannot be read, or has a schema that this version does not know.
     """
     data = json_of(path, f"; {_WRITE}")
+    try:
+        return _read(data)
+    except AttnMemError as error:
+        raise AttnMemError(f"cannot read {path}: {error}") from error
+
+
+def _read(data: Any) -> tuple[tuple[Record, ...], dict[str, Any]]:
     schema = data.get("schema") if isinstance(data, dict) else None
     number = schema if isinstance(schema, (int, float)) and not isinstance(schema, bool) else 0
     if not SCHEMA <= number < SCHEMA + 1:
-        raise AttnMemError(
-            f"cannot read {path}: its schema is {shown(schema)}, this version reads {SCHEMA}"
-        )
+        raise AttnMemError(f"its schema is {shown(schema)}, this version reads {SCHEMA}")
     try:
         results, environment = data["results"], data["environment"]
     except KeyError as error:
-        raise AttnMemError(f"cannot read {path}: it lacks {error}; {_WRITE}") from error
+        raise AttnMemError(f"it lacks {error}; {_WRITE}") from error
     if not isinstance(results, list) or not isinstance(environment, dict):
-        raise AttnMemError(
-            f"cannot read {path}: 'results' is not a list or 'environment' is not an object"
-        )
+        raise AttnMemError("'results' is not a list or 'environment' is not an object")
     growth = data.get("growth", [])
     if not isinstance(growth, list) or not all(map(_is_growth, growth)):
-        raise AttnMemError(
-            f"cannot read {path}: 'growth' is not a list of sizes, peaks and formulas"
-        )
-    try:
-        return tuple(from_dict(row) for row in _with_growth(results, growth)), environment
-    except AttnMemError as error:
-        raise AttnMemError(f"cannot read {path}: {error}") from error
+        raise AttnMemError("'growth' is not a list of sizes, peaks and formulas")
+    return tuple(from_dict(row) for row in _with_growth(results, growth)), environment
