@@ -131,7 +131,6 @@ def render(devices: Devices, world: int, runs: Sequence[RankRun]) -> Iterator[st
 
 
 def _equal(runs: Sequence[RankRun]) -> dict[tuple[int, ...], list[int]]:
-    """Returns the ranks by their peaks."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for run in runs:
         groups.setdefault(run.peaks, []).append(run.rank)

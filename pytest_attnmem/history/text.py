@@ -174,7 +174,6 @@ def notes(history: ProjectHistory) -> list[str]:
 
 
 def _end(history: ProjectHistory) -> list[str]:
-    """Returns the gaps and the notes."""
     lines = [f"  {count} × {why}" for count, why in gap_lines(history)]
     more = [f"  and {len(lines) - _REASONS} more reasons"] if len(lines) > _REASONS else []
     gaps = ["", "gaps:", *lines[:_REASONS], *more] if lines else []

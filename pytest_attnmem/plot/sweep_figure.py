@@ -112,7 +112,6 @@ def _dress(axes: Any, across: str, up: str, title: str) -> None:
 
 
 def _ticks(axes: Any, sizes: Iterable[int]) -> None:
-    """Sets a tick at each length."""
     at = sorted(sizes)
     axes.set_xticks(at, [f"{size:,}" for size in at], rotation=30 if len(at) > 6 else 0)
     axes.set_xticks([], minor=True)

@@ -196,7 +196,6 @@ def _accounting(sweep: Sweep) -> Iterator[str]:
 
 
 def _formulas(row: Row) -> Iterator[str]:
-    """Yields the sizes of inputs, output and scores."""
     itemsize = {"float64": 8, "float32": 4}.get(row.dtype, 2)
     one = row.B * row.H * row.N * row.d * itemsize
     scores = row.B * row.H * row.N**2 * itemsize

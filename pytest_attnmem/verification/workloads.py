@@ -71,7 +71,6 @@ def _length_first() -> None:
 
 
 def _masked() -> None:
-    """Runs attention with a mask of truth values, on the backend that PyTorch chooses."""
     q, k, v = (made(2, 8, 512, 64, dtype=fp16) for _ in range(3))
     mask = torch.ones(512, 512, dtype=torch.bool, device="cuda").tril()
     train(F.scaled_dot_product_attention(q, k, v, mask))
@@ -86,13 +85,11 @@ def _biased() -> None:
 
 
 def _by_hand(dtype: torch.dtype) -> None:
-    """Runs softmax attention with its scores written out."""
     q, k, v = (made(2, 4, 700, 64, dtype=dtype) for _ in range(3))
     train((q @ k.mT * 0.125).softmax(-1) @ v)
 
 
 def _multihead(need_weights: bool) -> None:
-    """Runs ``nn.MultiheadAttention`` and backward."""
     module = nn.MultiheadAttention(256, 8, batch_first=True, device="cuda", dtype=fp16)
     x = made(4, 384, 256, dtype=fp16)
     train(module(x, x, x, need_weights=need_weights)[0])
@@ -131,35 +128,29 @@ ATTENTION = tuple(
 
 
 def _square(dtype: torch.dtype) -> None:
-    """Runs a product of matrices, and backward."""
     train(made(777, 640, dtype=dtype) @ made(640, 512, dtype=dtype))
 
 
 def _batched(dtype: torch.dtype) -> None:
-    """Runs a product of 24 pairs of matrices, and backward."""
     train(torch.bmm(made(24, 300, 200, dtype=dtype), made(24, 200, 100, dtype=dtype)))
 
 
 def _linear(dtype: torch.dtype) -> None:
-    """Runs a linear layer with a bias, and backward."""
     layer = nn.Linear(640, 1000, device="cuda", dtype=dtype)
     train(layer(made(4, 333, 640, dtype=dtype)))
 
 
 def _integers() -> torch.Tensor:
-    """Returns a product of int8 in int32."""
     a = torch.ones(256, 512, dtype=torch.int8, device="cuda")
     b = torch.ones(384, 512, dtype=torch.int8, device="cuda")
     return torch._int_mm(a, b.t())
 
 
 def _vectors() -> None:
-    """Runs a product of a matrix and a vector, and an outer product, and backward."""
     train(torch.outer(made(900, 300) @ made(300), made(500)))
 
 
 def _contraction() -> None:
-    """Runs a contraction of three tensors, and backward."""
     a, b, c = made(4, 8, 200, 32), made(4, 8, 32, 48), made(8, 48)
     train(torch.einsum("bhnd,bhde,he->bhn", a, b, c))
 
@@ -203,13 +194,11 @@ class Block(nn.Module):
 
 
 def _block(dtype: torch.dtype) -> None:
-    """Runs two blocks and backward."""
     blocks = nn.Sequential(Block(256, 4, dtype), Block(256, 4, dtype))
     train(blocks(made(3, 300, 256, dtype=dtype)))
 
 
 def _autocast() -> None:
-    """Runs a block in mixed precision and backward."""
     block, x = Block(256, 4), made(2, 400, 256)
     with torch.autocast("cuda", dtype=bf16):
         out = block(x)
@@ -227,7 +216,6 @@ def _gated() -> None:
 
 
 def _encoder() -> None:
-    """Runs a layer of ``nn.TransformerEncoder`` with dropout and backward."""
     layer = nn.TransformerEncoderLayer(192, 4, 512, batch_first=True, device="cuda")
     train(layer(made(4, 200, 192)))
 
@@ -354,7 +342,6 @@ class _Recomputed(torch.autograd.Function):
 
 
 def _recomputed() -> None:
-    """Runs attention with its own backward."""
     q, k, v = (made(3, 5, 410, 40, dtype=fp16) for _ in range(3))
     train(_Recomputed.apply(q, k, v))  # type: ignore[no-untyped-call]
 
@@ -368,13 +355,11 @@ RECOMPUTATION = (
 
 
 def _sorted() -> None:
-    """Runs a sort of long rows, the 50 largest of each, and backward."""
     x = made(20, 30_000)
     train(x.sort(-1).values[:, :50] + x.topk(50).values)
 
 
 def _summed() -> torch.Tensor:
-    """Returns the running sum of 2 million integers."""
     return torch.ones(2_000_000, dtype=torch.int64, device="cuda").cumsum(0)
 
 
@@ -385,7 +370,6 @@ def _reduced() -> None:
 
 
 def _normalised_and_dropped() -> None:
-    """Runs layer norm, softmax and dropout of wide rows, and backward."""
     x = made(700, 5000, dtype=fp16)
     train(F.dropout(F.layer_norm(x, (5000,)).log_softmax(-1), 0.1))
 
@@ -396,7 +380,6 @@ def _embedded() -> None:
 
 
 def _scattered() -> None:
-    """Runs additions to rows by index, and backward."""
     where = tokens(1, 5000, 300)[0]
     train(torch.zeros(300, 64, device="cuda").index_add(0, where, made(5000, 64)))
 
@@ -443,7 +426,6 @@ def _normalised(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
 
 
 def _train(function: _Function, *shapes: tuple[int, ...]) -> None:
-    """Runs a compiled function and backward."""
     compiled: _Function = torch.compile(function)
     train(compiled(*(made(*shape, dtype=fp16) for shape in shapes)))
 
