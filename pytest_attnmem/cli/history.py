@@ -6,7 +6,6 @@ import platform
 import tempfile
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Final
@@ -20,7 +19,7 @@ from ..history.measurer import Measurer, Setting
 from ..history.page import page
 from ..history.program import program
 from ..history.project_history import Point, ProjectHistory, read_history, to_json
-from ..history.steps import find_steps, with_ends, with_session
+from ..history.steps import find_steps, joined, with_session
 from ..history.text import markdown, table
 from ..nulldevice.kept_build import user_cache
 from ..report import check_output_path, write
@@ -239,10 +238,8 @@ def measured_history(
             for one in listed
         )
         found = ProjectHistory(repository.name, facts, points)
-        steps = find_steps(points, found.rows)
-        causes = measurer.causes(steps, trees)
-        steps = with_ends([replace(step, cause=causes[step]) for step in steps], points)
-    return replace(found, steps=tuple(steps)), kept.problem
+        causes = measurer.causes(find_steps(points, found.rows), trees)
+    return joined(found, points, causes.get), kept.problem
 
 
 def _setting(arguments: Namespace, repository: Repository, end: str, folder: Path) -> Setting:

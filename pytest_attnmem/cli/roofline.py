@@ -260,13 +260,10 @@ def _notes(found: Analysis) -> Iterator[str]:
     yield f"decode can use {_rounded(100 * found.utilization(decode))}% of the peak FLOP/s"
     weights = [one for one in decode.operations if one.name != ATTENTION]
     yield f"products with weights: {_until(found.compute_bound_batch(weights))}"
-    whole_step = f"the whole step at {found.seq_len:,} tokens: "
-    batch = found.compute_bound_batch(decode.operations)
-    room = found.largest_batch_size
-    over = (
-        f", which does not fit {device.name}" if batch and room is not None and batch > room else ""
-    )
-    yield whole_step + _until(batch) + over
+    batch, room = found.compute_bound_batch(decode.operations), found.largest_batch_size
+    too_large = batch is not None and room is not None and batch > room
+    over = f", which does not fit {device.name}" if too_large else ""
+    yield f"the whole step at {found.seq_len:,} tokens: {_until(batch)}{over}"
 
 
 def _until(batch: int | None) -> str:

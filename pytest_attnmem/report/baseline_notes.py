@@ -172,16 +172,10 @@ def _bytes(entries: Entries, key: Key) -> int | None:
 
 
 def _table(keys: Sequence[Key], before: Entries, after: Entries) -> list[str]:
-    listed = keys[:_ROWS]
-    rows = [
-        [
-            key.name,
-            key.environment,
-            *_sizes(before.get(key), after.get(key)),
-            _change(before.get(key), after.get(key)),
-        ]
-        for key in listed
-    ]
+    rows = []
+    for key in keys[:_ROWS]:
+        sides = before.get(key), after.get(key)
+        rows.append([key.name, key.environment, *_sizes(*sides), _change(*sides)])
     table = aligned(rows, ["test", "on", "before", "after", "change"], "llrrr")
     more = [f"and {len(keys) - _ROWS} more"] if len(keys) > _ROWS else []
     return [*table, *more]

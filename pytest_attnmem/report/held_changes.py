@@ -37,15 +37,10 @@ def held_changes(old: Iterable[Held], new: Iterable[Held]) -> list[HeldChange]:
     for side, tensors in enumerate((old, new)):
         for held in tensors:
             found.setdefault(_kind(held), ([], []))[side].append(held)
-    changes = [
-        HeldChange(
-            (after or before)[0],
-            len(before),
-            len(after),
-            sum(one.nbytes for one in after) - sum(one.nbytes for one in before),
-        )
-        for before, after in found.values()
-    ]
+    changes = []
+    for before, after in found.values():
+        delta = sum(one.nbytes for one in after) - sum(one.nbytes for one in before)
+        changes.append(HeldChange((after or before)[0], len(before), len(after), delta))
     return sorted((change for change in changes if change.delta), key=lambda one: -one.delta)
 
 

@@ -104,10 +104,9 @@ def load(path: Path) -> Sweep:
     data = json_of(path)
     if not isinstance(data, dict) or data.get("kind") != KIND:
         raise AttnMemError(f"cannot read {path}: it is not a JSON file of attnmem sweep")
-    if data.get("schema") != SCHEMA:
+    if (schema := data.get("schema")) != SCHEMA:
         raise AttnMemError(
-            f"cannot read {path}: its schema is {shown(data.get('schema'))}, this version reads"
-            f" {SCHEMA}"
+            f"cannot read {path}: its schema is {shown(schema)}, this version reads {SCHEMA}"
         )
     try:
         return Sweep(

@@ -120,10 +120,8 @@ def compare(
         if clock() >= until:
             return
         refused = {backend: peer.ask(name, until) for backend, peer in backends.items()}
-        yield Row(
-            name,
-            {
-                backend: Peaks(problem=refused[backend]) if refused[backend] else peer.answer(until)
-                for backend, peer in backends.items()
-            },
-        )
+        found = {
+            backend: Peaks(problem=refused[backend]) if refused[backend] else peer.answer(until)
+            for backend, peer in backends.items()
+        }
+        yield Row(name, found)
