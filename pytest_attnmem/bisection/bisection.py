@@ -234,8 +234,7 @@ class Bisection:
         Raises:
             AttnMemError: the ends cannot be told apart, or git or the process fails.
         """
-        ends = [self._sample(good), self._sample(bad)]
-        rule = criterion(ends[0], ends[1], grew, tolerance)
+        rule = criterion(self._sample(good), self._sample(bad), grew, tolerance)
         chain = self._repository.chain(good, bad)
         found = self._search(chain, rule)
         merges: list[str] = []

@@ -86,9 +86,8 @@ def execute(arguments: Namespace) -> int:
             repository.root, files.path, repository.folder, backend, arguments.timeout
         ) as process,
     ):
-        found = Bisection(repository, files, process, tests, show).between(
-            good, bad, grew=arguments.grew, tolerance=tolerance
-        )
+        search = Bisection(repository, files, process, tests, show)
+        found = search.between(good, bad, grew=arguments.grew, tolerance=tolerance)
     answer(
         arguments.json,
         lambda: {**to_dict(found), "backend": backend},

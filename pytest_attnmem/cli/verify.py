@@ -145,16 +145,9 @@ def _here(arguments: Namespace, start: _Start) -> _Setup:
         )
     reference = next(iter(backends))
     greeting = backends[reference].greeting
-    return _Setup(
-        backends,
-        Verification(
-            reference,
-            device.name,
-            greeting["versions"],
-            greeting["facts"] or {},
-            profile_facts(device),
-        ),
-    )
+    versions, facts = greeting["versions"], greeting["facts"] or {}
+    found = Verification(reference, device.name, versions, facts, profile_facts(device))
+    return _Setup(backends, found)
 
 
 def _against(arguments: Namespace, start: _Start) -> _Setup:

@@ -60,13 +60,10 @@ class Worker:
         return self._files.path
 
     def _started(self) -> WarmProcess:
-        setting = self._setting
+        setting, repository = self._setting, self._setting.repository
+        folder = repository.folder if setting.program is None else "."
         process = warm_process(
-            setting.repository.root,
-            self._files.path,
-            setting.repository.folder if setting.program is None else ".",
-            setting.backend,
-            setting.timeout_s,
+            *(repository.root, self._files.path, folder, setting.backend, setting.timeout_s),
             modules=setting.modules,
             stand_ins=setting.stand_ins,
         )

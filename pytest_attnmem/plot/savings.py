@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ..errors import AttnMemError
 from ..profiling import ScalingRow
 from . import figure, style
-from .scaling import label_of
+from .scaling import label_of, some
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,8 +21,7 @@ def draw(rows: Iterable[ScalingRow], *, of: str = "linear", over: str = "standar
         AttnMemError: no row is given, a row lacks a kernel, or matplotlib is not installed.
     """
     rows = sorted(rows, key=lambda row: row.seq_len)
-    if not rows:
-        raise AttnMemError("there is nothing to draw: no sequence length was measured")
+    some(rows)
     for kernel in (of, over):
         if lacking := [row.seq_len for row in rows if kernel not in row.peaks]:
             there = ", ".join(rows[0].peaks)

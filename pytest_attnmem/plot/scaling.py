@@ -37,7 +37,7 @@ def draw_quadratic(stats: Mapping[int, Mapping[str, int]]) -> Figure:
         AttnMemError: no length is given, or matplotlib is not installed.
     """
     lengths = sorted(stats)
-    _some(lengths)
+    some(lengths)
     drawn, axes = figure()
     for place, (part, label) in enumerate(_PARTS):
         if part in stats[lengths[0]]:  # an estimate has no peak
@@ -59,7 +59,7 @@ def draw(rows: Iterable[ScalingRow]) -> Figure:
         AttnMemError: no row is given, or matplotlib is not installed.
     """
     rows = sorted(rows, key=lambda row: row.seq_len)
-    _some(rows)
+    some(rows)
     drawn, (left, right) = figure(2)
     lengths = [row.seq_len for row in rows]
     for place, kernel in enumerate(rows[0].peaks):
@@ -80,7 +80,8 @@ def label_of(kernel: str) -> str:
     return dict(_LABELS).get(kernel, kernel)
 
 
-def _some(found: Sequence[Any]) -> None:
+def some(found: Sequence[Any]) -> None:
+    """Raises AttnMemError if no length is given."""
     if not found:
         raise AttnMemError("there is nothing to draw: no sequence length was measured")
 

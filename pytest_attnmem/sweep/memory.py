@@ -65,11 +65,8 @@ def observe(case: SweepCase, primed: PrimedBackend, *, trace: bool = False) -> C
     except BaseException:
         if not any(opened.out_of_memory for opened in windows.values()):
             raise
-    measured = {
-        stage: opened.measurement
-        for stage, opened in windows.items()
-        if opened.measurement is not None
-    }
+    ended = {stage: opened.measurement for stage, opened in windows.items()}
+    measured = {stage: seen for stage, seen in ended.items() if seen is not None}
     if "inputs" not in measured:
         raise BudgetError(f"{case}: a window ended without a measurement")
     return _read(measured, next(reversed(windows)), reserved)
@@ -85,8 +82,8 @@ def _read(measured: Mapping[str, Measurement], last: str, reserved: int | None) 
         return CaseMemory(None, None, whole.allocations, unmeasured=whole.missing or "not measured")
     if whole.out_of_memory is not None:
         lack = (measured[last].out_of_memory or whole.out_of_memory).partition(" at ")[0]
-        where = STAGES[last]
-        return CaseMemory(None, None, whole.allocations, out_of_memory=f"{lack} in the {where}")
+        why = f"{lack} in the {STAGES[last]}"
+        return CaseMemory(None, None, whole.allocations, out_of_memory=why)
     levels = {
         stage: whole.retained_bytes - (part.retained_bytes or 0) for stage, part in measured.items()
     }
