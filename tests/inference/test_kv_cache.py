@@ -50,6 +50,12 @@ def test_scales_of_a_quantised_cache_are_counted(dtype_bytes, group_size, group_
     assert calculate_kv_cache_memory(1, 1, 1, 512, dtype_bytes, **heads, **cache) == 2 * nbytes
 
 
+def test_a_head_has_its_share_unless_it_is_told():
+    model = {"d_model": 4096, "num_heads": 32}
+    assert width_of_head(Given(model)) == 128
+    assert width_of_head(Given({**model, "num_heads": 33, "head_dim": 100})) == 100
+
+
 def test_half_a_byte_is_rounded_up_once():
     given = Given({"num_layers": 1, "d_model": 8, "latent_dim": 3})
     assert kv_cache(given, Fraction(1, 2)).token_bytes == Fraction(3, 2)
@@ -108,12 +114,6 @@ def test_what_does_not_go_together_is_told(layout, message):
     with pytest.raises(BudgetError) as caught:
         calculate_kv_cache_memory(1, 1, 32, 4096, **layout)
     assert str(caught.value) == message
-
-
-def test_a_head_has_its_share_unless_it_is_told():
-    model = {"d_model": 4096, "num_heads": 32}
-    assert width_of_head(Given(model)) == 128
-    assert width_of_head(Given({**model, "num_heads": 33, "head_dim": 100})) == 100
 
 
 NONE = (0, -1, 0.0, -0.5, float("nan"), float("inf"), True, None, "7e9", 1j, Decimal(1), [1])

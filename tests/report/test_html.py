@@ -182,28 +182,22 @@ def test_a_row_and_its_tensors() -> None:
     assert (row["limit_bytes"], row["peak_bytes"], row["reserved_bytes"]) == (1024, 576, None)
 
 
-def test_a_long_list_of_held_tensors_ends_in_a_sum() -> None:
+def test_what_a_browser_would_round_is_written_out_and_a_long_list_ends_in_a_sum() -> None:
     many = tuple(replace(SCRATCH, where=f"attn.py:{line}") for line in range(LISTED + 3))
-    (row,) = data(replace(ROW, held=many))["rows"]
+    large = replace(ROW, peak_bytes=2**53 + 1, limit_bytes=2**53 - 1, duration_s=float("inf"))
+    (row,) = data(replace(large, held=many))["rows"]
     assert (len(row["held"]), row["more_held"]) == (LISTED, [3, 192])
-
-
-def test_numbers_that_a_browser_would_round_are_written_out_and_no_number_is_left_out() -> None:
-    (row,) = data(replace(ROW, peak_bytes=2**53 + 1, limit_bytes=2**53 - 1))["rows"]
     assert (row["peak_bytes"], row["limit_bytes"]) == ("9007199254740993", 9007199254740991)
-    (row,) = data(replace(ROW, duration_s=float("inf")))["rows"]
     assert row["duration_s"] is None
 
 
 def test_the_environment_is_what_is_known_of_it() -> None:
-    found = data(
-        ROW, python="3.12", cuda=None, compute_capability="9.0", allocator={"backend": "native"}
-    )
-    assert found["environment"] == [
+    facts = {"python": "3.12", "cuda": None, "allocator": {"backend": "native"}}
+    assert data(ROW, **facts, compute_capability="9.0")["environment"] == [
         ["measured on", "cpu"],
         ["python", "3.12"],
-        ["compute capability", "9.0"],
         ["allocator", "backend native"],
+        ["compute capability", "9.0"],
     ]
 
 
@@ -216,8 +210,7 @@ def test_the_head_has_the_date_the_commit_and_the_devices() -> None:
         ["measured on", "cpu, null:H100"],
         ["machine", "x86_64"],
     ]
-    (_, commit, *_), *_ = [data(ROW, **facts)["environment"]]
-    assert commit == ["commit", "0123456789"]
+    assert ["commit", "0123456789"] in data(ROW, **facts)["environment"]
 
 
 def test_without_scripts_there_is_a_plain_table() -> None:

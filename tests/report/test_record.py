@@ -93,15 +93,12 @@ def test_the_value_is_the_number_of_the_metric_and_the_name_has_the_region() -> 
     assert Record("a.py::test", "scores").name == "a.py::test [scores]"
 
 
-def test_fields_of_a_newer_version_are_passed_over() -> None:
+def test_fields_of_a_newer_version_are_passed_over_and_those_of_an_older_one_defaults() -> None:
     row = Record("test_a", held=(HELD,))
     data = to_dict(row)
     data["energy_j"] = 3
     data["held"][0]["stream"] = 7
     assert from_dict(data) == row
-
-
-def test_fields_that_an_older_version_lacks_have_their_defaults() -> None:
     data = {"nodeid": "test_a", "outcome": "within", "held": []}
     assert from_dict(data) == Record("test_a", outcome=Outcome.WITHIN)
     bare = to_dict(Record("a", held=(HELD,)))

@@ -225,21 +225,17 @@ def names(rows):
     return [one.nodeid for one in with_equal_ranks_together(summarise(rows)).records]
 
 
-def test_ranks_that_differ_in_no_number_share_a_row():
+def test_ranks_that_differ_in_no_number_share_a_row_and_nothing_else_does():
     assert names(row(rank) for rank in range(12)) == ["test_step[rank0..11]"]
     assert names(row(rank, name="test[a-rank{}-512]") for rank in (0, 1, 3, 10, 11)) == [
         "test[a-rank0..1,3,10..11-512]"
     ]
     (one,) = with_equal_ranks_together(summarise([row(0), row(1)])).records
     assert (one.shape, one.peak_bytes) == ({"W": 16}, 8)
-
-
-def test_a_rank_with_another_number_has_its_own_row():
+    # One with another number has its own row.
     assert names([row(0), row(1, 7), row(2)]) == ["test_step[rank0,2]", "test_step[rank1]"]
     for other in (row(1, reason="read"), replace(row(1), metric="retained")):
         assert names([row(0), other]) == ["test_step[rank0]", "test_step[rank1]"]
-
-
-def test_other_tests_keep_their_rows():
+    # So have other tests.
     others = ["test_a", "test_b[x]", "test_lora[low-rank16]", "test_lora[low-rank8]"]
     assert names(map(Record, others)) == others
