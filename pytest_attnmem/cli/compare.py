@@ -192,7 +192,10 @@ def _changed(found: Differences) -> Iterator[Change]:
 
 
 def _unit(found: Differences) -> str:
-    """Returns the unit of the median of the table's sizes; limits, which it lacks, do not count."""
+    """Returns the unit of the median of the table's sizes; limits, which it lacks, do not count.
+
+    In the unit of the largest size, most other sizes would read 0.0.
+    """
     rows = (row for change in _changed(found) for row in (change.old, change.new) if row)
     sizes = sorted(row.value for row in rows if row.value)
     return common_unit(sizes[len(sizes) // 2 :][:1])

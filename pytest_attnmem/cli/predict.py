@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ..measurement.garbage import garbage_frozen
-from ..measurement.measurement import Measurement
+from ..measurement.measurement import METRICS, Measurement
 from ..measurement.protocol import simulation_context
 from ..models.model_memory import unlimited
 from ..profiles import DeviceProfile, find_profile
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 #: A workload with more steps is not simulated: it takes half a minute or more.
 MAX_STEPS: Final = 200_000
 
-_METRICS: Final = ("peak", "allocated", "reserved", "retained")
 #: Those of the kernel alone: it takes parts of the segments of its inputs too.
 _SHOWN: Final = ("peak", "allocated", "retained")
 
@@ -228,7 +227,7 @@ def to_dict(found: Prediction) -> dict[str, Any]:
     if whole is not None and found.tensors is not None:
         simulated = {
             "tensors_bytes": found.tensors.peak_bytes,
-            **{f"{metric}_bytes": whole.value(metric) for metric in _METRICS},
+            **{f"{metric}_bytes": whole.value(metric) for metric in METRICS},
             "unmeasured": whole.unmeasured,
         }
     return {

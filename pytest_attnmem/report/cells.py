@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..backends.registry import BACKENDS
 from ..symbols.names import DEFAULTS
-from ..units import (
-    common_unit,
-    format_change,
-    format_distinct,
-    format_in,
-    format_size,
-    format_values,
-)
+from ..units import format_change, format_distinct, format_in, format_size, format_values
 from .record import Record
 from .summary import Summary, share
 
@@ -28,15 +21,6 @@ def aligned(
     names = [{"l": "left", "r": "right"}[side] for side in sides]
     drawn = tabulate(rows, headers, tablefmt=form, colalign=names, disable_numparse=True)
     return drawn.splitlines()
-
-
-def unit(rows: Iterable[Record]) -> str:
-    """Returns the unit for all sizes of a table: the unit of the median size.
-
-    In the unit of the largest size, most other sizes would read 0.0.
-    """
-    sizes = sorted(size for row in rows for size in (row.limit_bytes, row.value) if size)
-    return common_unit(sizes[len(sizes) // 2 :][:1])
 
 
 def size(nbytes: int | None, unit: str) -> str:
