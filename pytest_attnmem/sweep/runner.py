@@ -211,10 +211,20 @@ class SweepRunner:
         return None if nbytes is None else nbytes + self.primed.workspace_bytes
 
     def _blank(self, case: SweepCase, *, status: str = OK, by: str = "", reason: str = "") -> Row:
-        sizes, dtype = (case.B, case.H, case.N, case.d), str(case.dtype).removeprefix("torch.")
-        told = (dtype, case.causal, case.backward, status, by, reason)
-        workspace = self.primed.workspace_bytes
-        return Row(case.attention.name, *sizes, *told, workspace_bytes=workspace)
+        return Row(
+            case.attention.name,
+            case.B,
+            case.H,
+            case.N,
+            case.d,
+            str(case.dtype).removeprefix("torch."),
+            case.causal,
+            case.backward,
+            status,
+            by,
+            reason,
+            workspace_bytes=self.primed.workspace_bytes,
+        )
 
 
 def mean_times(
