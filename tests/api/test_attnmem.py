@@ -23,7 +23,6 @@ from pytest_attnmem.errors import (
     BudgetError,
     BudgetExceeded,
     NotEnforced,
-    SizeError,
 )
 from pytest_attnmem.measurement.measurement import Measurement
 from pytest_attnmem.measurement.protocol import Delta, Interval
@@ -94,37 +93,28 @@ def exceeded(call: Callable[[], object]) -> list[str]:
 
 
 class TestMeasure:
-    def test_bytes_are_exact(self, memory: AttnMem) -> None:
+    def test_bytes_are_exact_every_time(self, memory: AttnMem) -> None:
         measured = memory.measure(squares)
         assert (measured.peak_bytes, measured.retained_bytes) == (2 * 256, 256)
         assert (measured.allocated_bytes, measured.reserved_bytes) == (2 * 256, None)
         assert (measured.allocations, measured.backend, measured.device) == (2, "cpu", "cpu")
         assert measured.unmeasured is None
-
-    def test_one_number_every_time(self, memory: AttnMem) -> None:
         assert {memory.measure(squares).peak_bytes for _ in range(50)} == {512}
 
-    def test_arguments_are_passed_on(self, memory: AttnMem) -> None:
-        assert memory.measure(torch.full, (3,), fill_value=2.0).peak_bytes == 12
-
-    def test_what_is_returned_is_kept_and_counts_as_retained(self, memory: AttnMem) -> None:
-        measured = memory.measure(ones, 4)
-        assert torch.equal(measured.result, torch.ones(4))
-        assert measured.retained_bytes == 16
-
-    def test_what_is_dropped_is_not_retained(self, memory: AttnMem) -> None:
+    def test_what_is_returned_is_retained_and_what_is_dropped_is_not(self, memory: AttnMem) -> None:
+        measured = memory.measure(torch.full, (3,), fill_value=2.0)
+        assert (measured.result.tolist(), measured.peak_bytes) == ([2.0] * 3, 12)
+        assert measured.retained_bytes == 12
         measured = memory.measure(lambda: squares().sum().item())
         assert (measured.result, measured.retained_bytes) == (-64.0, 0)
+        measured = memory.measure(int)
+        assert (measured.peak_bytes, measured.allocations, measured.result) == (0, 0, 0)
 
     def test_what_died_in_the_window_is_below_its_start(self, memory: AttnMem) -> None:
         kept: list[torch.Tensor] = []
         memory.measure(lambda: kept.append(torch.ones(4)))
         measured = memory.measure(kept.clear)
         assert (measured.peak_bytes, measured.retained_bytes) == (0, -16)
-
-    def test_nothing_is_nothing(self, memory: AttnMem) -> None:
-        measured = memory.measure(int)
-        assert (measured.peak_bytes, measured.allocations, measured.result) == (0, 0, 0)
 
     def test_warmups_are_not_measured(self, memory: AttnMem) -> None:
         calls: list[torch.Tensor] = []
@@ -142,12 +132,7 @@ class TestMeasure:
 
     def test_the_backend_that_is_asked_for_is_used(self, cpu: PrimedBackend) -> None:
         asked: list[str] = []
-
-        def primed(name: str) -> PrimedBackend:
-            asked.append(name)
-            return cpu
-
-        memory = AttnMem(primed)
+        memory = AttnMem(lambda name: (asked.append(name), cpu)[1])
         memory.measure(int)
         memory.measure(int, backend="cuda:1")
         assert asked == ["auto", "cuda:1"]
@@ -184,24 +169,20 @@ class TestMeasure:
 
 
 class TestRegion:
-    def test_a_region_is_measured_when_it_ends(self, memory: AttnMem) -> None:
-        region = memory.region("scores", "1 KiB")
+    @pytest.mark.parametrize(
+        ("limit", "options"),
+        [("1 KiB", {}), (512, {"exact": True}), (250, {"metric": "retained", "tolerance": "6 B"})],
+    )
+    def test_a_region_is_measured_when_it_ends(
+        self, memory: AttnMem, limit: object, options: dict[str, Any]
+    ) -> None:
+        region = memory.region("scores", limit, **options)
         assert (region.measurement, region.verdict) == (None, None)
         with region as entered:
-            squares()
+            kept = squares()
+        del kept
         assert entered is region
         assert region.measurement.peak_bytes == 512
-        assert region.verdict.outcome is WITHIN
-
-    def test_without_a_limit_there_is_no_verdict(self, memory: AttnMem) -> None:
-        with memory.region("scores") as region:
-            squares()
-        assert region.measurement is not None
-        assert region.verdict is None
-
-    def test_a_region_that_keeps_to_its_limit_exactly_passes(self, memory: AttnMem) -> None:
-        with memory.region("scores", 512, exact=True) as region:
-            squares()
         assert region.verdict.outcome is WITHIN
 
     def test_a_region_over_its_limit_raises_where_it_ends(self, memory: AttnMem) -> None:
@@ -216,26 +197,20 @@ class TestRegion:
             PARTS,
         ]
 
-    def test_regions_nest(self, memory: AttnMem) -> None:
+    def test_regions_nest_and_what_an_inner_one_keeps_counts_on_outside(
+        self, memory: AttnMem
+    ) -> None:
         with memory.region("outer") as outer:
-            kept = torch.ones(4)
             with memory.region("middle") as middle:
                 with memory.region("inner") as inner:
-                    squares()
+                    kept = squares()
                 squares(4)
+            squares(16)
             del kept
-        peaks = [region.measurement and region.measurement.peak_bytes
-                 for region in (inner, middle, outer)]  # fmt: skip
-        assert peaks == [512, 512, 16 + 512]
-
-    def test_what_an_inner_region_keeps_counts_on_outside(self, memory: AttnMem) -> None:
-        with memory.region("outer") as outer:
-            with memory.region("inner") as inner:
-                kept = torch.ones(4)
-            squares()
-            del kept
-        assert inner.measurement.retained_bytes == 16
-        assert (outer.measurement.peak_bytes, outer.measurement.retained_bytes) == (528, 0)
+        regions = [region.measurement for region in (inner, middle, outer)]
+        assert [one.peak_bytes for one in regions] == [512, 512, 256 + 2048]
+        assert [one.retained_bytes for one in regions] == [256, 256, 0]
+        assert outer.verdict is None  # without a limit
 
     def test_regions_of_different_windows_nest(self) -> None:
         # Two backend objects for one device.
@@ -264,22 +239,16 @@ class TestRegion:
 
     @pytest.mark.parametrize(
         ("limit", "outcome"),
-        [(1, Outcome.OVER), ("1 KiB", Outcome.NOT_ENFORCED), ("missing", Outcome.NOT_ENFORCED)],
+        [(1, OVER), ("1 KiB", NOT_ENFORCED), ("missing", NOT_ENFORCED), (None, None)],
     )
     def test_an_error_inside_goes_on_and_is_never_within(
-        self, memory: AttnMem, limit: object, outcome: Outcome
+        self, memory: AttnMem, limit: object, outcome: Outcome | None
     ) -> None:
         region = memory.region("scores", limit)
         with pytest.raises(ZeroDivisionError), region:
             squares().tolist()[0][0] / 0
         assert region.measurement is not None
-        assert region.verdict.outcome is outcome
-
-    def test_an_error_inside_a_region_without_a_limit_is_not_judged(self, memory: AttnMem) -> None:
-        region = memory.region("scores")
-        with pytest.raises(ZeroDivisionError), region:
-            squares().tolist()[0][0] / 0
-        assert region.verdict is None
+        assert (region.verdict and region.verdict.outcome) is outcome
 
     @pytest.mark.parametrize("limit", [None, "1 KiB"])
     def test_running_out_of_memory_is_over(self, memory: AttnMem, limit: str | None) -> None:
@@ -293,26 +262,30 @@ class TestRegion:
         assert isinstance(error.value.__context__, RuntimeError)
 
     @pytest.mark.parametrize(
-        ("limit", "options", "text"),
+        ("of", "options", "text"),
         [
-            ("64 MB", {}, "cannot parse size '64 MB': write '64 MiB' (1 MiB = 1024**2 bytes);"
-             " MB is used for both 10**6 and 2**20"),
-            (1, {"metric": "rss"}, "unknown metric 'rss'; expected one of peak, allocated,"
-             " reserved, retained"),
-            (1, {"warmup": 1}, "a region takes no warmup"),
-            (1, {"device": "cuda"}, "a region takes no device"),
-            (1, {"tolerence": 1}, "unknown keyword 'tolerence': the limit reads no such symbol,"
-             " and the options are limit, metric, tolerance, exact, backend, device, warmup, ranks,"
-             " compiled, fixed; did you mean 'tolerance'?"),
+            ("region", {"limit": "64 MB"}, "cannot parse size '64 MB': write '64 MiB' (1 MiB = "),
+            (
+                "region",
+                {"metric": "rss"},
+                "unknown metric 'rss'; expected one of peak, allocated, ",
+            ),
+            ("region", {"warmup": 1}, "a region takes no warmup"),
+            ("region", {"device": "cuda"}, "a region takes no device"),
+            ("region", {"tolerence": 1}, "unknown keyword 'tolerence': the limit reads no such "),
+            ("check", {"limit": "10 GiBs"}, "cannot parse size '10 GiBs'"),
+            ("check", {"backend": "cpu"}, "a check takes no backend"),
+            ("check", {"device": "cpu"}, "a check takes no device"),
+            ("check", {"warmup": 1}, "a check takes no warmup"),
         ],
-        ids=["limit", "metric", "warmup", "device", "unknown"],
-    )  # fmt: skip
+        ids=str,
+    )
     def test_what_cannot_be_read_is_refused_before_it_begins(
-        self, memory: AttnMem, limit: object, options: dict[str, Any], text: str
+        self, memory: AttnMem, seen: Measurement, of: str, options: dict[str, Any], text: str
     ) -> None:
         with pytest.raises(AttnMemError) as error:
-            memory.region("scores", limit, **options)
-        assert str(error.value) == text
+            getattr(memory, of)(*{"region": ("scores",), "check": (seen,)}[of], **options)
+        assert str(error.value).startswith(text)
 
     def test_a_symbol_without_a_value_is_told_when_it_ends(self, memory: AttnMem) -> None:
         region = memory.region("scores", "N*N")
@@ -328,42 +301,33 @@ class TestRegion:
             _ = q @ k.mT
         assert region.verdict.outcome is WITHIN
 
-    def test_tolerance_and_metric_are_kept_to(self, memory: AttnMem) -> None:
-        with memory.region("scores", 250, metric="retained", tolerance="6 B") as region:
-            kept = squares()
-        del kept
-        assert region.verdict.outcome is WITHIN
-
     def test_a_number_that_the_backend_has_not_is_not_enforced(self, memory: AttnMem) -> None:
         with memory.region("scores", "1 KiB", metric="reserved") as region:
             squares()
-        assert (region.verdict.outcome, region.verdict.reason) == (
-            NOT_ENFORCED,
-            "reserved is not measured on cpu",
-        )
+        reason = "reserved is not measured on cpu"
+        assert (region.verdict.outcome, region.verdict.reason) == (NOT_ENFORCED, reason)
 
 
 class TestCheck:
     def test_a_limit_that_is_kept_gives_a_verdict(self, memory: AttnMem) -> None:
         verdict = memory.check(memory.measure(squares), "2*N^2*4", exact=True, N=8)
         assert verdict.outcome is WITHIN
+        verdict = memory.check(memory.measure(int), "1 KiB")
+        assert (verdict.outcome, verdict.reason) == (NOT_ENFORCED, "nothing was allocated")
+        with_facts = scripted(rose(20))  # of its device
+        verdict = with_facts.check(with_facts.measure(int), {"sm90": "10*threads", "cuda": 1})
+        assert verdict.outcome is WITHIN
 
     def test_one_byte_less_raises_with_what_was_held(self, memory: AttnMem) -> None:
         measured = memory.measure(squares)
-        assert exceeded(lambda: memory.check(measured, "2*N^2*4 - 1", N=8, B=1)) == [
-            "check: peak 512 B exceeds budget 511 B by 1 B on cpu",
+        assert exceeded(lambda: memory.check(measured, "2*N^2*4 - 1", name="it", N=8, B=1)) == [
+            "it: peak 512 B exceeds budget 511 B by 1 B on cpu",
             "  budget    2*N^2*4 - 1   N=8   test_attnmem.py:N",
             "  held at the peak (2 tensors):",
             "    256 B  [8, 8] float32  ones  test_attnmem.py:N  in squares",
             "    256 B  [8, 8] float32  neg   test_attnmem.py:N  in squares",
             "  attnmem explain temporaries",
         ]
-
-    def test_a_check_can_have_a_name(self, memory: AttnMem) -> None:
-        measured = memory.measure(squares)
-        assert exceeded(lambda: memory.check(measured, 1, name="forward"))[0] == (
-            "forward: peak 512 B exceeds budget 1 B (512.0x) on cpu"
-        )
 
     def test_finding_out_who_held_it_is_no_part_of_a_window_around(self, memory: AttnMem) -> None:
         with memory.region("outer") as outer:
@@ -373,20 +337,21 @@ class TestCheck:
             assert "ones" in str(error.value)
         assert (outer.measurement.peak_bytes, outer.measurement.allocations) == (512, 2)
 
-    def test_scratch_is_told_as_a_difference(self) -> None:
-        memory = scripted(rose(10 * MIB), rose(MIB))
+    @pytest.mark.parametrize(
+        ("first", "second", "note"),
+        [
+            (10, 1, "and 9.0 MiB that the second run did not account for"
+             " (scratch inside kernels, most likely)"),
+            (1, 2, "the second run, eager, without scratch or frees of older tensors, held"
+             " 2.0 MiB"),
+        ],
+    )  # fmt: skip
+    def test_a_second_run_that_needs_other_memory_is_told(
+        self, first: int, second: int, note: str
+    ) -> None:
+        memory = scripted(rose(first * MIB), rose(second * MIB))
         measured = memory.measure(int)
-        assert exceeded(lambda: memory.check(measured, 1))[-2] == (
-            "  and 9.0 MiB that the second run did not account for"
-            " (scratch inside kernels, most likely)"
-        )
-
-    def test_a_second_run_that_needs_more_is_told(self) -> None:
-        memory = scripted(rose(MIB), rose(2 * MIB))
-        measured = memory.measure(int)
-        assert exceeded(lambda: memory.check(measured, 1))[-2] == (
-            "  the second run, eager, without scratch or frees of older tensors, held 2.0 MiB"
-        )
+        assert exceeded(lambda: memory.check(measured, 1))[-2] == f"  {note}"
 
     def test_a_second_run_that_fails_is_told_in_one_line(self, memory: AttnMem) -> None:
         runs: list[int] = []
@@ -427,10 +392,6 @@ class TestCheck:
             "  attnmem explain out-of-memory",
         ]
 
-    def test_what_the_allocator_did_not_see_is_not_enforced(self, memory: AttnMem) -> None:
-        verdict = memory.check(memory.measure(int), "1 KiB")
-        assert (verdict.outcome, verdict.reason) == (NOT_ENFORCED, "nothing was allocated")
-
     def test_what_is_not_enforced_fails_where_that_is_asked_for(self, cpu: PrimedBackend) -> None:
         memory = AttnMem(lambda name: cpu, strict=Strictness("all"))
         measured = memory.measure(int)
@@ -440,23 +401,6 @@ class TestCheck:
             "check: not enforced: nothing was allocated",
             f"  {Obstacle.NOTHING_ALLOCATED.remedy}",
         ]
-
-    def test_a_limit_may_read_facts_of_the_device(self) -> None:
-        memory = scripted(rose(20))
-        verdict = memory.check(memory.measure(int), {"sm90": "10*threads", "cuda": 1})
-        assert verdict.outcome is WITHIN
-
-    @pytest.mark.parametrize("name", ["backend", "device", "warmup"])
-    def test_what_was_measured_cannot_be_measured_otherwise(
-        self, memory: AttnMem, seen: Measurement, name: str
-    ) -> None:
-        with pytest.raises(BudgetError) as error:
-            memory.check(seen, 1, **{name: "cpu"})
-        assert str(error.value) == f"a check takes no {name}"
-
-    def test_a_bad_limit_is_refused(self, memory: AttnMem, seen: Measurement) -> None:
-        with pytest.raises(SizeError, match=r"^cannot parse size '10 GiBs'"):
-            memory.check(seen, "10 GiBs")
 
     def test_symbols_that_disagree_are_named(self, memory: AttnMem, seen: Measurement) -> None:
         memory.add_symbols(Source("the test's arguments", {"N": 4}))
@@ -469,10 +413,10 @@ class TestCheck:
 
 class TestCompare:
     def test_new_may_not_need_more_than_base(self, memory: AttnMem) -> None:
-        comparison = memory.compare(lambda: squares(8), lambda: squares(8))
+        comparison = memory.compare(squares, squares)
         assert comparison.verdict.outcome is WITHIN
-        assert comparison.ratio == 1
-        assert comparison.metric == "peak"
+        assert (comparison.ratio, comparison.metric) == (1, "peak")
+        assert (comparison.new.result, comparison.base.result) == (None, None)  # not kept
 
     def test_new_that_needs_more_raises_with_what_it_held(self, memory: AttnMem) -> None:
         lines = exceeded(lambda: memory.compare(lambda: squares(16), lambda: squares(8)))
@@ -495,10 +439,6 @@ class TestCompare:
             with pytest.raises(BudgetExceeded, match=over):
                 memory.compare(new, base, max_ratio=ratio, min_saving=saving)
 
-    def test_neither_result_is_kept(self, memory: AttnMem) -> None:
-        comparison = memory.compare(squares, squares)
-        assert (comparison.new.result, comparison.base.result) == (None, None)
-
     def test_retained_bytes_are_of_each_run_alone(self, memory: AttnMem) -> None:
         comparison = memory.compare(lambda: ones(4), lambda: ones(8), metric="retained")
         assert (comparison.new.retained_bytes, comparison.base.retained_bytes) == (16, 32)
@@ -513,15 +453,20 @@ class TestCompare:
         )
         assert runs == ["base", "base", "new", "new"]
 
-    def test_a_base_that_allocates_nothing_proves_nothing(self, memory: AttnMem) -> None:
-        comparison = memory.compare(squares, int)
-        assert comparison.verdict.outcome is NOT_ENFORCED
-        assert comparison.verdict.reason == "the base was not measured: nothing was allocated"
-        assert comparison.ratio is None
-
-    def test_a_base_that_runs_out_of_memory_proves_nothing(self, memory: AttnMem) -> None:
-        verdict = memory.compare(squares, impossible).verdict
-        assert (verdict.outcome, verdict.reason) == (NOT_ENFORCED, "the base ran out of memory")
+    @pytest.mark.parametrize(
+        ("base", "reason"),
+        [
+            (int, "the base was not measured: nothing was allocated"),
+            (impossible, "the base ran out of memory"),
+        ],
+    )
+    def test_a_base_that_is_not_known_proves_nothing(
+        self, memory: AttnMem, base: Callable[[], object], reason: str
+    ) -> None:
+        comparison = memory.compare(squares, base)
+        verdict = comparison.verdict
+        assert (verdict.outcome, verdict.reason) == (NOT_ENFORCED, reason)
+        assert comparison.ratio is None or base is impossible
 
     def test_new_that_runs_out_of_memory_is_over(self, memory: AttnMem) -> None:
         lines = exceeded(lambda: memory.compare(impossible, squares))
