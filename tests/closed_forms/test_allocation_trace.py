@@ -3,54 +3,15 @@
 import random
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pytest_attnmem.closed_forms.closed_form import closed_form
 from pytest_attnmem.closed_forms.live_sets import Allocated, Freed, aligned, peak
 from pytest_attnmem.errors import BudgetError
-from pytest_attnmem.formulas.interpolation import fit, sample
-from pytest_attnmem.formulas.polynomial import expand
 from pytest_attnmem.measurement.held import Held
-
-SIZES = {"B": (2, 3, 4, 5, 6), "N": (128, 256, 384, 512, 640), "d": (16, 32, 48, 64, 80)}
 
 
 def tensor(nbytes, op="mm", shape=()):
     return Allocated(Held(nbytes, shape, "float32", op, "attn.py:1"))
-
-
-@given(st.integers(1, 10**6), st.integers(0, 2), st.integers(0, 2), st.integers(0, 1))
-def test_a_product_of_powers_is_found(factor, n, d, b):
-    where = sample(SIZES)
-    wanted = expand(f"{factor}*N^{n}*d^{d}*B^{b}")
-    assert fit(where, {p: int(wanted.value(where.named(p))) for p in where.points}) == wanted
-
-
-@pytest.mark.parametrize("text", ["8*B*N^2 + 8", "B*N*d + B*N + 4", "(B + 1)*N*d", "7"])
-def test_a_sum_is_found(text):
-    where = sample(SIZES)
-    wanted = expand(text)
-    assert fit(where, {p: int(wanted.value(where.named(p))) for p in where.points}) == wanted
-
-
-def test_a_padded_length_is_found_along_its_axis():
-    where = sample({"B": (2, 3, 4, 5), "N": (100, 130, 257, 391, 500, 645, 777)})
-    wanted = expand("128*B*ceil(N/32) + 4*B*N")
-    assert fit(where, {p: int(wanted.value(where.named(p))) for p in where.points}) == wanted
-
-
-def test_what_is_no_polynomial_is_not_found():
-    where, draw = sample(SIZES), random.Random(0)
-    assert fit(where, {p: draw.randint(0, 10**6) for p in where.points}) is None
-
-
-def test_points_are_the_same_each_time_and_each_once():
-    where = sample(SIZES)
-    assert where == sample(SIZES)
-    assert len({*where.points}) == len(where.points)
-    assert where.base == (4, 384, 48)
-    assert all(len(axis) == 5 for axis in where.axes)
 
 
 def test_the_peak_of_a_run_is_the_highest_level():

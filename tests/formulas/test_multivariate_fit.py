@@ -1,6 +1,8 @@
 """Samples of the sizes of several symbols, and the one polynomial through all of their points."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_attnmem.formulas.interpolation import Sample, fit, off_axes, sample
 from pytest_attnmem.formulas.polynomial import Polynomial, expand
@@ -56,6 +58,13 @@ def test_a_polynomial_is_found_again(text: str) -> None:
     assert fitted(text, SIZES) == expand(text)
 
 
+@given(st.integers(1, 10**6), st.integers(0, 2), st.integers(0, 2), st.integers(0, 1))
+def test_a_product_of_powers_is_found_again(factor: int, n: int, d: int, b: int) -> None:
+    sizes = {"B": (2, 3, 4, 5, 6), "N": (128, 256, 384, 512, 640), "d": (16, 32, 48, 64, 80)}
+    text = f"{factor}*N^{n}*d^{d}*B^{b}"
+    assert fitted(text, sizes) == expand(text)
+
+
 def test_a_line_needs_two_sizes_that_confirm_it() -> None:
     assert fitted("4*N + 3", {"N": (5, 6, 7, 8)}) == expand("4*N + 3")
     assert fitted("4*N + 3", {"N": (5, 6, 7)}) is None
@@ -68,13 +77,9 @@ def test_no_symbol_has_a_single_point_that_decides() -> None:
     assert fit(sample({}), {(): 7}) == expand("7")
 
 
-def test_an_axis_without_a_form_has_no_fit() -> None:
+def test_an_axis_without_a_form_or_a_point_that_disagrees_leaves_no_fit() -> None:
     where = sample({"N": (1, 2, 4, 8, 16), "d": (1, 2, 3, 4)})
     assert fit(where, {at: 2 ** at[0] * at[1] for at in where.points}) is None
-
-
-def test_a_point_beside_the_axes_that_disagrees_leaves_no_fit() -> None:
-    where = sample({"N": (1, 2, 4, 8, 16), "d": (1, 2, 3, 4)})
     values = {at: 8 * at[0] * at[1] for at in where.points}
     assert fit(where, values) == expand("8*N*d")
     beside = next(at for at in where.points if at[0] != 4 and at[1] != 3)
