@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_attnmem.budgets.budget import Budget, Obstacle
+from pytest_attnmem.budgets.budget import Budget
 from pytest_attnmem.budgets.failure_text import explain
 from pytest_attnmem.budgets.growth_fit import Growth
-from pytest_attnmem.budgets.verdict import judge, not_enforced
+from pytest_attnmem.budgets.verdict import judge
 from pytest_attnmem.measurement.held import Held
 from pytest_attnmem.measurement.measurement import Measurement
 from pytest_attnmem.symbols.attention_shape import AttentionShape
@@ -60,9 +60,6 @@ def test_a_regression_says_what_came_in_and_what_to_do(over: Measurement) -> Non
 def test_a_budget_tells_no_more_than_there_is(seen: Measurement) -> None:
     text = explain(judge(seen, Budget(1, "1 B")), SHAPE)
     assert text.splitlines()[1:] == ["  budget    1 B", "  attnmem explain parts"]
-
-
-def test_a_budget_without_a_limit_has_no_line(seen: Measurement) -> None:
     starved = replace(seen, out_of_memory="tried to allocate 9 B")
     assert explain(judge(starved, Budget(None)), SHAPE).splitlines() == [
         "out of memory on cpu: tried to allocate 9 B with 1.0 KiB held",
@@ -70,35 +67,26 @@ def test_a_budget_without_a_limit_has_no_line(seen: Measurement) -> None:
     ]
 
 
-def test_what_is_not_enforced_is_said_so() -> None:
-    verdict = not_enforced("nothing was allocated", Obstacle.NOTHING_ALLOCATED)
-    first, second, last = explain(verdict, SHAPE).splitlines()
-    assert first == "not enforced: nothing was allocated"
-    assert second == f"  {Obstacle.NOTHING_ALLOCATED.remedy}"
-    assert last == "  attnmem explain not-enforced"
-
-
-def test_one_tensor_is_one(over: Measurement) -> None:
-    lines = explain(judge(replace(over, held=(SCORES,)), BUDGET), SHAPE).splitlines()
-    assert lines[2] == "  held at the peak (1 tensor):"
-
-
-def test_a_note_follows_what_was_held(over: Measurement) -> None:
-    noted = replace(over, held=(OUT,), held_note="and 8 B of scratch inside kernels")
-    assert explain(judge(noted, BUDGET), SHAPE).splitlines()[2:] == [
-        "  held at the peak (1 tensor):",
-        "    2.0 MiB  [1, 8, 2048, 64] float16  bmm  attn.py:5",
-        "  and 8 B of scratch inside kernels",
-        "  attnmem explain temporaries",
-    ]
-
-
-def test_a_note_stands_for_what_was_not_found_out(over: Measurement) -> None:
-    noted = replace(over, held=(), held_note="held tensors are unknown: no second run")
-    assert explain(judge(noted, BUDGET), SHAPE).splitlines()[2:] == [
-        "  held tensors are unknown: no second run",
-        "  attnmem explain parts",
-    ]
+@pytest.mark.parametrize(
+    ("held", "note", "lines"),
+    [
+        ((OUT,), "and 8 B of scratch inside kernels", [
+            "  held at the peak (1 tensor):",
+            "    2.0 MiB  [1, 8, 2048, 64] float16  bmm  attn.py:5",
+            "  and 8 B of scratch inside kernels",
+            "  attnmem explain temporaries",
+        ]),
+        ((), "held tensors are unknown: no second run", [
+            "  held tensors are unknown: no second run",
+            "  attnmem explain parts",
+        ]),
+    ],
+)  # fmt: skip
+def test_a_note_follows_what_was_held(
+    over: Measurement, held: tuple[Held, ...], note: str, lines: list[str]
+) -> None:
+    noted = replace(over, held=held, held_note=note)
+    assert explain(judge(noted, BUDGET), SHAPE).splitlines()[2:] == lines
 
 
 def test_a_long_list_ends_with_the_rest_together(over: Measurement) -> None:

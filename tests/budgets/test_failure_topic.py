@@ -94,16 +94,6 @@ def test_what_is_left_is_kept_or_saved(told) -> None:
     assert told(SMALL, saved, metric="retained") is Topic.SAVED
 
 
-def test_a_leak_is_kept_whatever_was_held_at_the_peak(seen: Measurement) -> None:
-    verdict = judge(replace(seen, held=(SCORES,)), Budget(1))
-    assert topic(replace(verdict, leak=True)) is Topic.RETAINED
-
-
-def test_the_tensors_that_a_baseline_lacks_come_first(seen: Measurement) -> None:
-    verdict = judge(replace(seen, held=(SCORES, SMALL)), Budget(1))
-    assert topic(replace(verdict, more=(replace(SMALL, op="clone"),))) is Topic.COPY
-
-
 def test_what_ended_or_was_not_measured(seen: Measurement) -> None:
     starved = replace(seen, held=(SCORES,), out_of_memory="tried to allocate 9 B")
     assert topic(judge(starved, Budget(1))) is Topic.OUT_OF_MEMORY
@@ -111,12 +101,14 @@ def test_what_ended_or_was_not_measured(seen: Measurement) -> None:
     assert topic(unmeasured) is Topic.NOT_ENFORCED
 
 
-def test_a_regression_below_a_budget_has_one(seen: Measurement) -> None:
-    measured = replace(seen, held=(SCORES,), peak_bytes=8)
-    verdict = Verdict(Outcome.OVER, "8 B over", measured, Budget(9, exact=True), regression=True)
+def test_facts_of_the_verdict_come_before_the_tensors(seen: Measurement) -> None:
+    measured = replace(seen, held=(SCORES, SMALL))
+    over = judge(measured, Budget(1))
+    assert topic(replace(over, leak=True)) is Topic.RETAINED
+    # The tensors that a baseline lacks come first.
+    assert topic(replace(over, more=(replace(SMALL, op="clone"),))) is Topic.COPY
+    # An improvement has no culprit; a regression below an exact budget has one.
+    below, exact = replace(measured, peak_bytes=8), Budget(9, exact=True)
+    assert topic(judge(below, exact)) is Topic.PARTS
+    verdict = Verdict(Outcome.OVER, "8 B over", below, exact, regression=True)
     assert topic(verdict) is Topic.SCORES
-
-
-def test_an_improvement_has_no_culprit(seen: Measurement) -> None:
-    below = judge(replace(seen, held=(SCORES,), peak_bytes=8), Budget(9, exact=True))
-    assert topic(below) is Topic.PARTS

@@ -22,11 +22,8 @@ from pytest_attnmem.formulas.polynomial import expand
         ("O(seq_len)", "N", []),
         ("O(N)", "ceil(N/32)", []),
         ("O(N)", "N*ceil(N/32)", ["N*ceil(N/32)"]),
-        (
-            "O(d)",
-            "ceil(N/32)*d",
-            ["ceil(N/32)*d"],
-        ),  # N is varied, but the contract does not name it
+        # N is varied, but the contract does not name it.
+        ("O(d)", "ceil(N/32)*d", ["ceil(N/32)*d"]),
         ("O(1)", "N + 8", ["N"]),
         ("O(1)", "8 - N", []),
         ("O(N)", "N - N^2", []),  # a negative term is allowed
@@ -93,14 +90,14 @@ def test_a_symbol_that_may_neither_grow_nor_shrink_is_judged_even_if_it_is_not_v
     assert contract.broken_by(expand("4*W + 8"), ()) == ((("W", 1),),)
 
 
-def test_a_coefficient_may_be_a_fraction():
-    assert parse_contract("O(N/2)").allowed == ((("N", 1),),)
-
-
 def test_a_constant_contract_names_no_symbol():
     for text in ("O(1)", "O(4)", "O(N^0)"):
         contract = parse_contract(text)
         assert (contract.symbols, contract.degree("N")) == (frozenset(), 0)
+        assert contract.allows_constant
+    assert parse_contract("O(N + 1)").allows_constant
+    assert not parse_contract("O(N)").allows_constant
+    assert parse_contract("O(N/2)").allowed == ((("N", 1),),)  # a coefficient is no constant
 
 
 GRAMMAR = (
@@ -109,25 +106,21 @@ GRAMMAR = (
 
 
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "why"),
     [
-        ("o(N)", f"cannot read contract 'o(N)'; {GRAMMAR}"),
-        ("O(N", f"cannot read contract 'O(N'; {GRAMMAR}"),
-        ("O(N) + 1", f"cannot read contract 'O(N) + 1'; {GRAMMAR}"),
-        ("O(log2(N))", f"cannot read contract 'O(log2(N))': log2(N) is not a power; {GRAMMAR}"),
-        ("O(N - d)", f"cannot read contract 'O(N - d)': a term is subtracted; {GRAMMAR}"),
-        ("O(0)", f"cannot read contract 'O(0)': it allows nothing; {GRAMMAR}"),
-        (
-            "O(N^d)",
-            "cannot read contract 'O(N^d)': N^d has an exponent that is not a whole number;"
-            f" {GRAMMAR}",
-        ),
+        ("o(N)", ""),
+        ("O(N", ""),
+        ("O(N) + 1", ""),
+        ("O(log2(N))", ": log2(N) is not a power"),
+        ("O(N - d)", ": a term is subtracted"),
+        ("O(0)", ": it allows nothing"),
+        ("O(N^d)", ": N^d has an exponent that is not a whole number"),
     ],
 )
-def test_what_is_no_contract_is_told_in_one_line(text, message):
+def test_what_is_no_contract_is_told_in_one_line(text, why):
     with pytest.raises(BudgetError) as error:
         parse_contract(text)
-    assert str(error.value) == message
+    assert str(error.value) == f"cannot read contract '{text}'{why}; {GRAMMAR}"
 
 
 def test_the_parser_of_formulas_has_its_say():
@@ -156,9 +149,3 @@ def test_a_contract_is_told_from_a_formula(text, answer):
 )
 def test_the_bytes_of_a_contract_at_sizes(text, sizes, nbytes):
     assert parse_contract(text).at(sizes) == nbytes
-
-
-def test_a_contract_allows_a_constant_where_it_names_one():
-    assert parse_contract("O(N + 1)").allows_constant
-    assert parse_contract("O(1)").allows_constant
-    assert not parse_contract("O(N)").allows_constant

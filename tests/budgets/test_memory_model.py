@@ -1,5 +1,7 @@
 """Memory models: live sets phase by phase, the largest of them, and scratch by device."""
 
+from collections.abc import Callable
+
 import pytest
 
 from pytest_attnmem.budgets.memory_model import MemoryModel, Phase, evaluate
@@ -26,52 +28,35 @@ MODEL = MemoryModel(
 )
 
 
-def test_the_live_set_of_every_phase() -> None:
+def test_the_peak_is_the_largest_live_set() -> None:
     assert MODEL.live(SHAPE) == {
         "scores": {"scores": SCORES},
         "softmax": {"scores": SCORES, "weights": SCORES},
         "out": {"weights": SCORES, "out": OUT},
         "mask": {"future": 0},
     }
-
-
-def test_the_peak_is_the_largest_live_set() -> None:
     assert MODEL.peak(SHAPE) == SCORES + OUT
     assert MODEL.high_water(SHAPE) == "out"
+    causal = AttentionShape({**SHAPE.symbols, "causal": 1})  # in the place of its default
+    assert MODEL.live(causal)["mask"] == {"future": 5 * 5}
+    twins = MemoryModel("twins", (Phase("a", {"x": "1"}), Phase("b", {"y": "1"})))
+    assert twins.high_water(SHAPE) == "a"  # the first of phases alike
 
 
 def test_scratch_counts_on_its_device_only() -> None:
     assert MODEL.peak(SHAPE, ("cuda",)) == SCORES + 8 * 1024**2
     assert MODEL.high_water(SHAPE, ("cuda",)) == "scores"
     assert MODEL.live(SHAPE, ("xpu",)) == MODEL.live(SHAPE)
-
-
-def test_scratch_of_every_kind_of_the_device_counts() -> None:
-    live = MODEL.live(SHAPE, iter(("sm90", "cuda")))
+    live = MODEL.live(SHAPE, iter(("sm90", "cuda")))  # of each of its kinds
     assert live["scores"]["workspace"] == 8 * 1024**2
     assert live["out"]["tiles"] == 128
-
-
-def test_of_scratch_by_one_name_the_closest_kind_counts() -> None:
     phase = Phase("product", {}, {"cuda": {"workspace": "8 MiB"}, "sm90": {"workspace": "32 MiB"}})
+    # Of scratch by one name, that of the closest kind.
     assert MemoryModel("gemm", (phase,)).peak(SHAPE, ("sm90", "cuda")) == 32 * 1024**2
 
 
-def test_of_phases_alike_the_first_is_the_high_water() -> None:
-    model = MemoryModel("twins", (Phase("a", {"x": "1"}), Phase("b", {"y": "1"})))
-    assert model.high_water(SHAPE) == "a"
-
-
-def test_a_default_gives_way_to_the_tests_value() -> None:
-    causal = AttentionShape({**SHAPE.symbols, "causal": 1})
-    assert MODEL.live(causal)["mask"] == {"future": 5 * 5}
-
-
-def test_symbols_are_those_of_every_device() -> None:
-    assert MODEL.symbols == {"B", "H", "N", "M", "dv", "d", "itemsize", "threads", "causal"}
-
-
 def test_a_device_that_needs_a_symbol_more_says_so() -> None:
+    assert MODEL.symbols == {"B", "H", "N", "M", "dv", "d", "itemsize", "threads", "causal"}
     with pytest.raises(BudgetError, match=r"^symbol 'threads' has no value"):
         MODEL.peak(SHAPE, ("cpu",))
 
@@ -93,19 +78,24 @@ def test_a_phase_with_an_unreadable_formula_is_refused_where_it_is_written() -> 
         Phase("a", {"x": "2*"})
 
 
-def test_a_model_without_phases_is_refused() -> None:
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: MemoryModel("empty", ()), "memory model 'empty' has no phase"),
+        (
+            lambda: MemoryModel("loop", (Phase("step", {"x": "1"}), Phase("step", {"x": "2"}))),
+            "memory model 'loop' has two phases named 'step'",
+        ),
+        (
+            lambda: Phase("softmax", {"scores": "N*M"}, {"cuda": {"scores": "8"}}),
+            "phase 'softmax' has 'scores' as a tensor and as scratch on cuda",
+        ),
+    ],
+    ids=["no phase", "two of a name", "a tensor's name"],
+)
+def test_phases_that_cannot_be_told_apart_are_refused(
+    make: Callable[[], object], text: str
+) -> None:
     with pytest.raises(BudgetError) as error:
-        MemoryModel("empty", ())
-    assert str(error.value) == "memory model 'empty' has no phase"
-
-
-def test_two_phases_of_one_name_are_refused() -> None:
-    with pytest.raises(BudgetError) as error:
-        MemoryModel("loop", (Phase("step", {"x": "1"}), Phase("step", {"x": "2"})))
-    assert str(error.value) == "memory model 'loop' has two phases named 'step'"
-
-
-def test_scratch_in_the_name_of_a_tensor_is_refused() -> None:
-    with pytest.raises(BudgetError) as error:
-        Phase("softmax", {"scores": "N*M"}, {"cuda": {"scores": "8"}})
-    assert str(error.value) == "phase 'softmax' has 'scores' as a tensor and as scratch on cuda"
+        make()
+    assert str(error.value) == text

@@ -21,14 +21,6 @@ def test_smaller_sizes_are_smaller_distinct_and_kind_to_blocks(size):
         assert all(value % 128 == 0 for value in chosen)
 
 
-@pytest.mark.parametrize(
-    ("size", "chosen"),
-    [(2048, (256, 512, 768, 1024)), (100, (16, 32, 48, 64)), (64, (8, 16, 24, 32))],
-)
-def test_smaller_sizes(size, chosen):
-    assert smaller(size) == chosen
-
-
 def test_a_size_that_is_too_small_to_vary_is_refused():
     with pytest.raises(BudgetError) as error:
         smaller(4)
@@ -36,34 +28,27 @@ def test_a_size_that_is_too_small_to_vary_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("size", "tried"),
+    ("sizes", "tried"),
     [
-        (2048, [256, 512, 768, 1024]),
-        (64, [8, 16, 24, 32]),
-        (8, [2, 3, 4, 16, 24, 32]),  # never 1, and multiples where small sizes may not divide
-        (4, [2, 8, 12, 16]),
-        (1, [2, 3, 4, 5]),
+        (smaller(2048), [256, 512, 768, 1024]),
+        (smaller(100), [16, 32, 48, 64]),
+        (smaller(64), [8, 16, 24, 32]),
+        (others(2048), [256, 512, 768, 1024]),
+        # A body that takes few sizes may take closer ones, multiples or 1.
+        (others(64), [8, 16, 24, 32, 48, 52, 56, 60, 63, 128, 192, 65, 256, 320, 1]),
+        (others(8), [2, 3, 4, 16, 24, 32]),  # never 1, and multiples where few may divide
+        (others(4), [2, 8, 12, 16]),
+        (others(1), [2, 3, 4, 5]),
+        # Sizes that must not matter keep what divides.
+        (elsewhere(512), [256, 128, 64, 511]),
+        (elsewhere(12), [6, 4, 3, 2, 24, 36]),
+        (elsewhere(7), [14, 21, 3, 6]),
+        (elsewhere(1), [2, 3, 4, 5]),
     ],
+    ids=lambda value: str(value) if isinstance(value, list) else "",
 )
-def test_other_sizes_are_smaller_and_for_small_sizes_multiples(size, tried):
-    assert list(islice(others(size), len(tried))) == tried
-
-
-@pytest.mark.parametrize(
-    ("size", "tried"),
-    [
-        (512, [256, 128, 64, 511]),
-        (12, [6, 4, 3, 2, 24, 36]),
-        (7, [14, 21, 3, 6]),
-        (1, [2, 3, 4, 5]),
-    ],
-)
-def test_sizes_that_must_not_matter_keep_what_divides(size, tried):
-    assert list(islice(elsewhere(size), len(tried))) == tried
-
-
-def test_a_body_that_takes_few_sizes_may_take_closer_ones_multiples_or_1():
-    assert list(others(64)) == [8, 16, 24, 32, 48, 52, 56, 60, 63, 128, 192, 65, 256, 320, 1]
+def test_the_first_sizes_that_are_tried(sizes, tried):
+    assert list(islice(sizes, len(tried))) == tried
 
 
 def test_closer_sizes_are_below_and_multiples_of_a_block():

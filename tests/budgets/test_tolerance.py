@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from pytest_attnmem.budgets.tolerance import NONE, Tolerance, parse_tolerance
 from pytest_attnmem.errors import BudgetError
+from pytest_attnmem.units import shown
 
 ACCEPTED = "write a fraction (0.05), a percentage ('5%'), a size ('1 MiB') or both ('2%+1MiB')"
 MIB = 1024**2
@@ -47,10 +48,11 @@ def test_parse(written: object, share: Fraction, nbytes: int) -> None:
 @pytest.mark.parametrize(
     "written",
     [
-        *(-0.1, -1, 10**15, True, False, None, [], float("nan"), float("inf")),
+        *(-0.1, -1, 10**15, 10**5000, True, False, None, [], float("nan"), float("inf")),
         *("", "%", "-5%", "5%+", "+1MiB", "64 MB", "a lot", "5%%", "5\n%\n%", "٥%"),
+        *("5%".rjust(65), "5" * 10**6),
     ],
-    ids=repr,
+    ids=lambda written: shown(written, 20),
 )
 def test_what_is_no_tolerance_is_refused(written: object) -> None:
     refused(written, f"; {ACCEPTED}")
@@ -81,19 +83,11 @@ def test_what_is_missing_or_too_much_is_told(written: object, hint: str) -> None
 def refused(written: object, why: str) -> None:
     with pytest.raises(BudgetError) as error:
         parse_tolerance(written)
-    assert str(error.value) == f"cannot read tolerance {written!r}{why}"
+    assert str(error.value) == f"cannot read tolerance {shown(written)}{why}"
 
 
 def test_text_has_at_most_64_characters() -> None:
     assert parse_tolerance("5%".rjust(64)) == Tolerance(Fraction(1, 20))
-    with pytest.raises(BudgetError):
-        parse_tolerance("5%".rjust(65))
-
-
-def test_a_refusal_of_overlong_text_is_short() -> None:
-    with pytest.raises(BudgetError) as error:
-        parse_tolerance("5" * 10**6)
-    assert str(error.value) == f"cannot read tolerance {'5' * 61 + '...'!r}; {ACCEPTED}"
 
 
 @pytest.mark.parametrize(
@@ -147,9 +141,3 @@ def test_anything_is_a_tolerance_or_refused_in_one_line(written: object) -> None
     except BudgetError as refusal:
         message = str(refusal)
     assert len(message.splitlines()) <= 1
-
-
-def test_a_number_that_is_no_bytes_is_refused_in_one_line() -> None:
-    with pytest.raises(BudgetError) as error:
-        parse_tolerance(10**5000)
-    assert str(error.value) == f"cannot read tolerance <int of 16610 bits>; {ACCEPTED}"
