@@ -27,37 +27,41 @@ def torch(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("backend", "device", "environment"),
-    [
-        ("cpu", "cpu", "cpu threads1 torch2.13"),
-        ("simulated:A100-80GB", "cuda:0", "simulated:A100-80GB torch2.13"),
-        ("cuda", "cuda:0", "cuda NVIDIA H100 80GB HBM3 sm90 torch2.13"),
-        ("cuda", "cuda:1", "cuda NVIDIA A100-SXM4-80GB sm80 torch2.13"),
-        ("null:H100", "cuda:0", "null:H100 sm90 torch2.13"),
-        ("accelerator", "xpu:1", "accelerator xpu torch2.13"),
-        ("scripted", "scripted", "scripted"),
-    ],
-)
-@pytest.mark.usefixtures("torch")
-def test_the_key_of_each_backend(backend: str, device: str, environment: str) -> None:
-    assert depends_on(backend, device) == environment
+KEPT = {"TORCH_CUBLAS_WORKSPACE_CACHE": "1"}
 
 
 @pytest.mark.parametrize(
-    ("version", "token"),
+    ("backend", "device", "version", "variables", "environment"),
     [
-        ("2.15.0", "torch2.15"),
-        ("2.16.0a0+git1f2e", "torch2.16"),
-        ("9.9", "torch9.9"),
+        ("cpu", "cpu", "2.13.1+cu130", KEPT, "cpu threads1 torch2.13"),
+        ("cpu", "cpu", "2.15.0", {}, "cpu threads1 torch2.15"),
+        ("simulated:A100-80GB", "cuda:0", "2.13.1", KEPT, "simulated:A100-80GB torch2.13"),
+        ("simulated:H100", "cuda:0", "2.15.0", KEPT, "simulated:H100 torch2.15"),
+        ("simulated:H100", "cuda:0", "2.16.0a0+git1f2e", KEPT, "simulated:H100 torch2.16"),
+        ("simulated:H100", "cuda:0", "9.9", KEPT, "simulated:H100 torch9.9"),
+        ("simulated:H100", "cuda:0", "2.15.0", {}, "simulated:H100 torch2.15 workspaces-in"),
+        ("simulated:H100", "cuda:0", "2.14.1", {}, "simulated:H100 torch2.14"),
+        ("cuda", "cuda:0", "2.13.1", KEPT, "cuda NVIDIA H100 80GB HBM3 sm90 torch2.13"),
+        ("cuda", "cuda:1", "2.13.1", KEPT, "cuda NVIDIA A100-SXM4-80GB sm80 torch2.13"),
+        ("null:H100", "cuda:0", "2.13.1", KEPT, "null:H100 sm90 torch2.13"),
+        ("null:H100", "cuda:0", "2.15.0", {}, "null:H100 sm90 torch2.15 workspaces-in"),
+        ("accelerator", "xpu:1", "2.13.1", KEPT, "accelerator xpu torch2.13"),
+        ("scripted", "scripted", "2.13.1", KEPT, "scripted"),
     ],
 )
 @pytest.mark.usefixtures("torch")
-def test_the_version_is_the_minor_one(
-    monkeypatch: pytest.MonkeyPatch, version: str, token: str
+def test_the_key_of_each_backend(
+    monkeypatch: pytest.MonkeyPatch,
+    backend: str,
+    device: str,
+    version: str,
+    variables: dict[str, str],
+    environment: str,
 ) -> None:
     monkeypatch.setattr(sys.modules["torch"], "__version__", version)
-    assert depends_on("simulated:H100", "cuda:0") == f"simulated:H100 {token}"
+    if not variables:
+        monkeypatch.delenv("TORCH_CUBLAS_WORKSPACE_CACHE")
+    assert depends_on(backend, device) == environment
 
 
 @pytest.mark.parametrize("name", SETTINGS)
@@ -78,24 +82,6 @@ def test_the_allocators_configuration_counts_where_there_is_one(
 def test_without_torch_the_backend_alone_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     assert depends_on("cpu", "cpu") == "cpu"
-
-
-@pytest.mark.parametrize(
-    ("version", "backend", "environment"),
-    [
-        ("2.15.0", "simulated:H100", "simulated:H100 torch2.15 workspaces-in"),
-        ("2.15.0", "null:H100", "null:H100 sm90 torch2.15 workspaces-in"),
-        ("2.15.0", "cpu", "cpu threads1 torch2.15"),
-        ("2.14.1", "simulated:H100", "simulated:H100 torch2.14"),
-    ],
-)
-@pytest.mark.usefixtures("torch")
-def test_workspaces_in_the_window_are_another_environment(
-    monkeypatch: pytest.MonkeyPatch, version: str, backend: str, environment: str
-) -> None:
-    monkeypatch.delenv("TORCH_CUBLAS_WORKSPACE_CACHE")
-    monkeypatch.setattr(sys.modules["torch"], "__version__", version)
-    assert depends_on(backend, "cuda:0") == environment
 
 
 @pytest.mark.parametrize(

@@ -40,16 +40,13 @@ def told(now: str, *alive: Held, before: Entry | None = None, extra: int = 0) ->
 
 
 MASKED_TOO = "12*B*H*N^2 + 4*B*H*N*d"
+ONE_MORE = "one more float32 [B, H, N, N], masked_fill at attn.py:11"
 
 
 @pytest.mark.parametrize(
     ("now", "new", "text"),
     [
-        (
-            MASKED_TOO,
-            [MASKED],
-            "+4*B*H*N^2: one more float32 [B, H, N, N], masked_fill at attn.py:11",
-        ),
+        (MASKED_TOO, [MASKED], f"+4*B*H*N^2: {ONE_MORE}"),
         (
             "16*B*H*N^2 + 4*B*H*N*d",
             [MASKED, held("add", *SCORES)],
@@ -59,14 +56,9 @@ MASKED_TOO = "12*B*H*N^2 + 4*B*H*N*d"
         (
             MASKED_TOO + " + N^2",
             [MASKED, MASK],
-            "+4*B*H*N^2 + N^2: one more float32 [B, H, N, N], masked_fill at attn.py:11; one more"
-            " bool [N, N], tril at attn.py:4",
+            f"+4*B*H*N^2 + N^2: {ONE_MORE}; one more bool [N, N], tril at attn.py:4",
         ),
-        (
-            "",
-            [MASKED],
-            "+64.0 MiB: one more float32 [B, H, N, N], masked_fill at attn.py:11",
-        ),
+        ("", [MASKED], f"+64.0 MiB: {ONE_MORE}"),
         (FORM, [], ""),
     ],
 )
@@ -81,35 +73,28 @@ def test_tensors_that_do_not_add_up_to_the_growth_are_not_named() -> None:
 
 @pytest.mark.parametrize(("extra", "way"), [(16, "more"), (-16, "less")])
 def test_a_few_bytes_outside_tensors_are_listed(extra: int, way: str) -> None:
-    assert told("", *BEFORE, MASKED, extra=extra).text == (
-        f"+64.0 MiB: one more float32 [B, H, N, N], masked_fill at attn.py:11; and 16 B {way}"
-        " outside tensors"
-    )
+    outside = f"+64.0 MiB: {ONE_MORE}; and 16 B {way} outside tensors"
+    assert told("", *BEFORE, MASKED, extra=extra).text == outside
 
 
-def test_one_more_of_a_kind_at_one_line_is_named() -> None:
-    assert told(MASKED_TOO, *BEFORE, BEFORE[0]).text == (
-        "+4*B*H*N^2: one more float32 [B, H, N, N], mul at attn.py:3"
-    )
-
-
-def test_one_more_of_a_kind_at_two_lines_could_be_either() -> None:
-    elsewhere = replace(BEFORE[0], where="attn.py:9")
-    assert told(MASKED_TOO, *BEFORE, elsewhere) == Difference(
-        "+4*B*H*N^2: one more float32 [B, H, N, N]"
-    )
-
-
-def test_a_tensor_in_the_place_of_another_could_be_either() -> None:
-    now = (held("div", *SCORES), MASKED, *BEFORE[1:])
-    assert told(MASKED_TOO, *now) == Difference("+4*B*H*N^2: one more float32 [B, H, N, N]")
+@pytest.mark.parametrize(
+    ("now", "which"),
+    [
+        ((*BEFORE, BEFORE[0]), ", mul at attn.py:3"),
+        # At two lines, or in the place of another, it could be either.
+        ((*BEFORE, replace(BEFORE[0], where="attn.py:9")), ""),
+        ((held("div", *SCORES), MASKED, *BEFORE[1:]), ""),
+    ],
+)
+def test_one_more_of_a_kind_is_named_if_it_can_be_told(now: tuple[Held, ...], which: str) -> None:
+    found = told(MASKED_TOO, *now)
+    assert found.text == f"+4*B*H*N^2: one more float32 [B, H, N, N]{which}"
+    assert bool(found.more) is bool(which)
 
 
 def test_lines_that_move_change_nothing() -> None:
     moved = tuple(replace(one, where="attn.py:70") for one in BEFORE)
-    assert told(MASKED_TOO, *moved, MASKED).text == (
-        "+4*B*H*N^2: one more float32 [B, H, N, N], masked_fill at attn.py:11"
-    )
+    assert told(MASKED_TOO, *moved, MASKED).text == f"+4*B*H*N^2: {ONE_MORE}"
 
 
 def test_removed_tensors_are_listed_too() -> None:
@@ -206,6 +191,6 @@ def moved(*new: Held) -> Difference:
 def test_a_peak_that_moved_is_compared_at_the_moment_of_the_baseline() -> None:
     assert moved(MASKED) == Difference(
         "the peak is at another moment now, mul_backward at attn.py:12; at that of the baseline"
-        " +64.0 MiB: one more float32 [B, H, N, N], masked_fill at attn.py:11"
+        f" +64.0 MiB: {ONE_MORE}"
     )
     assert moved().text.endswith("; at the moment of the baseline nothing changed")

@@ -83,10 +83,8 @@ def test_new_keeps_both_versions() -> None:
 def test_a_part_of_an_upgrade_leaves_the_rest_to_be_moved() -> None:
     before = {key("a", OLD): Entry(1), key("b", OLD): Entry(2)}
     half = with_all(before, {key("a", NOW): Entry(1)})
-    assert with_all(half, {key("b", NOW): Entry(2)}) == {
-        key("a", NOW): Entry(1),
-        key("b", NOW): Entry(2),
-    }
+    after = {key("a", NOW): Entry(1), key("b", NOW): Entry(2)}
+    assert with_all(half, {key("b", NOW): Entry(2)}) == after
 
 
 def test_moves_are_told_from_additions() -> None:
