@@ -19,49 +19,37 @@ def from_arguments(**values: object) -> AttentionShape:
     return gather([Source("the test's arguments", values)])
 
 
-@pytest.mark.parametrize(
-    ("name", "size"),
-    [
-        ("q_bytes", 2 * 6 * 5 * 11 * 2),
-        ("k_bytes", 2 * 3 * 7 * 11 * 2),
-        ("v_bytes", 2 * 3 * 7 * 13 * 2),
-        ("out_bytes", 2 * 6 * 5 * 13 * 2),
-        ("scores_bytes", 2 * 6 * 5 * 7 * 2),
-        ("lse_bytes", 2 * 6 * 5 * 4),
-    ],
-)
-def test_size_of_each_tensor(name: str, size: int) -> None:
-    assert getattr(SHAPE, name) == size
-
-
-def test_a_symbol_is_read_as_item_and_as_attribute() -> None:
+def test_size_of_each_tensor() -> None:
     assert SHAPE["N"] == SHAPE.N == 5
-
-
-def test_a_size_names_the_symbol_that_it_lacks() -> None:
+    sizes = {
+        "q_bytes": 2 * 6 * 5 * 11 * 2,
+        "k_bytes": 2 * 3 * 7 * 11 * 2,
+        "v_bytes": 2 * 3 * 7 * 13 * 2,
+        "out_bytes": 2 * 6 * 5 * 13 * 2,
+        "scores_bytes": 2 * 6 * 5 * 7 * 2,
+        "lse_bytes": 2 * 6 * 5 * 4,
+    }
+    assert {name: getattr(SHAPE, name) for name in sizes} == sizes
     with pytest.raises(BudgetError, match=r"^symbol 'd' has no value"):
         _ = AttentionShape({"B": 1, "H": 1, "N": 1}).q_bytes
 
 
 @pytest.mark.parametrize(
-    ("symbols", "known"), [({"B": 1, "N": 64}, "B=1, N=64"), ({}, "none")], ids=["some", "none"]
+    ("symbols", "name", "known", "hint"),
+    [
+        ({"B": 1, "N": 64}, "d", "B=1, N=64", ""),
+        ({}, "d", "none", ""),
+        ({}, "MiB", "none", "; a formula is in bytes, and 1 MiB is 1048576 of them"),
+    ],
 )
 def test_a_symbol_without_a_value_is_named_with_those_known(
-    symbols: dict[str, int], known: str
+    symbols: dict[str, int], name: str, known: str, hint: str
 ) -> None:
     with pytest.raises(BudgetError) as error:
-        _ = AttentionShape(symbols)["d"]
+        _ = AttentionShape(symbols)[name]
     assert str(error.value) == (
-        f"symbol 'd' has no value (known: {known}); pass d=… with the limit, name a test argument"
-        " so, or make the inputs with the fixture qkv"
-    )
-
-
-def test_a_unit_in_a_formula_is_told_in_bytes() -> None:
-    with pytest.raises(BudgetError) as error:
-        _ = AttentionShape({})["MiB"]
-    assert str(error.value).endswith(
-        "fixture qkv; a formula is in bytes, and 1 MiB is 1048576 of them"
+        f"symbol '{name}' has no value (known: {known}); pass {name}=… with the limit, name a test"
+        f" argument so, or make the inputs with the fixture qkv{hint}"
     )
 
 
@@ -79,18 +67,17 @@ def test_every_alias_and_default_is_of_a_symbol() -> None:
     assert {*ALIASES.values(), *DEFAULTS, *DEFAULTS.values()} <= set(SYMBOLS)
 
 
-def test_symbols_default_to_those_of_the_queries() -> None:
+def test_symbols_default_to_those_of_the_queries_and_give_way_to_a_value() -> None:
     shape = from_arguments(B=1, H=8, N=64, d=16)
     assert (shape.Hkv, shape.M, shape.dv) == (8, 64, 16)
-
-
-def test_a_default_gives_way_to_a_value() -> None:
     shape = from_arguments(H=8, num_kv_heads=2, N=64, kv_len=3, d=16, dv=5)
     assert (shape.Hkv, shape.M, shape.dv) == (2, 3, 5)
-
-
-def test_a_symbol_without_its_default_has_no_value() -> None:
     assert from_arguments(B=1).symbols == {"B": 1}
+    # A disagreement does not spread to a symbol with a value of its own.
+    shape = gather([Source("the marker", {"N": 8, "M": 2}), Source("qkv", {"N": 16})])
+    assert shape.M == 2
+    shape = gather([Source("the marker", {"N": 8}), Source("qkv", {"N": 8, "seq_len": 8})])
+    assert shape.N == 8
 
 
 def test_symbols_come_in_their_usual_order_and_others_after_them() -> None:
@@ -99,67 +86,56 @@ def test_symbols_come_in_their_usual_order_and_others_after_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "value",
-    [0.125, "8", None, [8], torch.ones(()), object()],
-    ids=["float", "text", "None", "list", "tensor", "object"],
+    ("values", "symbols"),
+    [
+        *(
+            ({"H": value, "N": 4}, {"N": 4, "M": 4})
+            for value in (0.125, "8", None, [8], torch.ones(()), object())
+        ),
+        ({"causal": True, "mask": False}, {"causal": 1, "mask": 0}),
+        (
+            {"N": np.int64(5), "B": np.uint8(2), "scale": np.float32(1)},
+            {"B": 2, "N": 5, "M": 5},
+        ),
+        # A size is not nearly as large.
+        ({"N": 10**5000, "M": -(2**512), "d": 2**512 - 1}, {"d": 2**512 - 1, "dv": 2**512 - 1}),
+        ({"dtype": "float33"}, {}),
+    ],
+    ids=["float", "text", "None", "list", "tensor", "object", "flags", "numpy", "huge", "dtype"],
 )
-def test_what_is_no_whole_number_is_no_symbol(value: object) -> None:
-    assert from_arguments(H=value, N=4).symbols == {"N": 4, "M": 4}
-
-
-def test_a_flag_is_one_or_zero() -> None:
-    assert from_arguments(causal=True, mask=False).symbols == {"causal": 1, "mask": 0}
-
-
-def test_sources_may_repeat_what_others_say() -> None:
-    shape = gather([Source("the marker", {"N": 8}), Source("qkv", {"N": 8, "seq_len": 8})])
-    assert shape.N == 8
+def test_what_is_a_whole_number_is_a_symbol(
+    values: dict[str, object], symbols: dict[str, int]
+) -> None:
+    assert from_arguments(**values).symbols == symbols
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "symbol", "text"),
+    ("first", "second", "symbol", "of", "values"),
     [
+        ({"N": 8}, {"N": 16}, "N", "N", ("N=8", "N=16")),
+        ({"seq_len": 8}, {"N": 16}, "N", "N", ("N=8 (seq_len=8)", "N=16")),
         (
-            {"N": 8},
-            {"N": 16},
-            "N",
-            "symbol 'N' has two values: N=8 from the marker, N=16 from qkv",
+            *({"dtype": torch.float16}, {"dtype": "float32"}, "itemsize", "itemsize"),
+            ("itemsize=2 (dtype=torch.float16)", "itemsize=4 (dtype=float32)"),
         ),
-        (
-            {"seq_len": 8},
-            {"N": 16},
-            "N",
-            "symbol 'N' has two values: N=8 (seq_len=8) from the marker, N=16 from qkv",
-        ),
-        (
-            {"dtype": torch.float16},
-            {"dtype": "float32"},
-            "itemsize",
-            "symbol 'itemsize' has two values: itemsize=2 (dtype=torch.float16) from the marker,"
-            " itemsize=4 (dtype=float32) from qkv",
-        ),
-        (
-            {"H": 8},
-            {"H": 4},
-            "Hkv",
-            "symbol 'H' has two values: H=8 from the marker, H=4 from qkv",
-        ),
+        ({"H": 8}, {"H": 4}, "Hkv", "H", ("H=8", "H=4")),
     ],
     ids=["symbol", "alias", "dtype", "default"],
 )
 def test_sources_that_disagree_are_named_where_the_symbol_is_read(
-    first: dict[str, object], second: dict[str, object], symbol: str, text: str
+    first: dict[str, object],
+    second: dict[str, object],
+    symbol: str,
+    of: str,
+    values: tuple[str, str],
 ) -> None:
     shape = gather([Source("the marker", first), Source("qkv", second), Source("x", {"d": 3})])
     assert shape.d == 3
     with pytest.raises(BudgetError) as error:
         _ = shape[symbol]
-    assert str(error.value) == text
-
-
-def test_a_disagreement_does_not_spread_to_a_symbol_with_a_value_of_its_own() -> None:
-    shape = gather([Source("the marker", {"N": 8, "M": 2}), Source("qkv", {"N": 16})])
-    assert shape.M == 2
+    assert str(error.value) == (
+        f"symbol '{of}' has two values: {values[0]} from the marker, {values[1]} from qkv"
+    )
 
 
 @pytest.mark.parametrize(
@@ -193,20 +169,6 @@ def test_an_unknown_dtype_is_named_with_those_known() -> None:
         " complex64, int64, float32, float, fp32, int32, float16, half, fp16, bfloat16, bf16,"
         " int16, float8_e4m3fn, float8_e5m2, fp8, int8, uint8, bool, complex128"
     )
-
-
-def test_an_argument_that_is_no_dtype_gives_no_itemsize() -> None:
-    assert from_arguments(dtype="float33").symbols == {}
-
-
-def test_numbers_of_numpy_are_numbers() -> None:
-    sizes = {"N": np.int64(5), "B": np.uint8(2), "scale": np.float32(1)}
-    assert gather([Source("the test", sizes)]).symbols == {"B": 2, "N": 5, "M": 5}
-
-
-def test_a_number_that_no_size_comes_near_is_no_symbol() -> None:
-    shape = from_arguments(N=10**5000, M=-(2**512), d=2**512 - 1)
-    assert set(shape.symbols) == {"d", "dv"}
 
 
 def test_a_dtype_that_cannot_be_printed_is_refused_in_one_line() -> None:
