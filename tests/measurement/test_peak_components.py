@@ -87,14 +87,10 @@ def test_scratch_is_recognised_by_its_field_and_not_by_the_name_of_its_operator(
     assert named({"": [Held.of_scratch(512, "sort", "")]}).keys() == {SCRATCH}
 
 
-def test_sizes_of_one_have_no_name():
-    (part,) = decompose(
-        known({"forward": [held((2, 1, 64, 64), "exp")]}, {"B": 2, "H": 1, "N": 64})
-    )
+def test_sizes_and_factors_of_one_are_not_written() -> None:
+    scores = {"forward": [held((2, 1, 64, 64), "exp")]}
+    (part,) = decompose(known(scores, {"B": 2, "H": 1, "N": 64}))
     assert (part.growth, part.formula) == ("O(B·N²)", "4*B*N^2")
-
-
-def test_a_factor_of_one_is_not_written():
     (part,) = decompose(known({"inputs": [held((64, 64), "ge", 1)]}, {"N": 64}))
     assert (part.name, part.growth, part.formula) == ("mask", "O(N²)", "N^2")
 

@@ -46,23 +46,19 @@ def test_a_dimension(size, at_half, at_batch_of_3, text) -> None:
     assert found == [(text,) if text is not None else ()]
 
 
-def test_without_another_size_nothing_is_proved() -> None:
-    assert dims([tensor(256, 256)]) == [()]
-
-
-def test_tensors_of_one_line_are_paired_in_their_order() -> None:
-    own, half = [tensor(256), tensor(128)], [tensor(128), tensor(128)]
-    assert dims(own, ("N", 128, half)) == [("N",), ("128",)]
-
-
-def test_different_numbers_of_blocks_must_have_one_shape() -> None:
-    assert dims([tensor(64)] * 4, ("N", 128, [tensor(64)] * 2)) == [("64",)] * 4
-    ragged = [tensor(64), tensor(32)]
-    assert dims([tensor(64)] * 4, ("N", 96, ragged)) == [()] * 4
-
-
-def test_a_line_that_another_run_does_not_reach_proves_nothing() -> None:
-    assert dims([tensor(256)], ("N", 128, [tensor(128, where="a.py:2")])) == [()]
+@pytest.mark.parametrize(
+    ("own", "others", "found"),
+    [
+        ([256, 128], [("N", 128, [tensor(128), tensor(128)])], [("N",), ("128",)]),
+        ([256, 256], [], [(), ()]),  # without another size
+        # Different numbers of blocks must have one shape.
+        ([64] * 4, [("N", 128, [tensor(64)] * 2)], [("64",)] * 4),
+        ([64] * 4, [("N", 96, [tensor(64), tensor(32)])], [()] * 4),
+        ([256], [("N", 128, [tensor(128, where="a.py:2")])], [()]),  # another line
+    ],
+)
+def test_tensors_of_one_line_are_paired_in_their_order(own, others, found) -> None:
+    assert dims([tensor(size) for size in own], *others) == found
 
 
 @pytest.mark.parametrize(

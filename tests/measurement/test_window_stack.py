@@ -10,6 +10,7 @@ from scripted_backend import ScriptedBackend as Scripted
 
 from pytest_attnmem.backends.cpu import Cpu
 from pytest_attnmem.measurement.held import Held
+from pytest_attnmem.measurement.measurement import METRICS
 from pytest_attnmem.measurement.protocol import Delta, Interval
 from pytest_attnmem.measurement.window_stack import nothing_left_open, pause, window
 
@@ -19,36 +20,37 @@ def interval(peak, final, *, allocations=1, **others):
     return Interval(delta, delta, None, allocations, **others)
 
 
+def numbers(closed):
+    return closed.measurement.peak_bytes, closed.measurement.retained_bytes
+
+
 def test_a_window_is_one_interval():
     backend = Scripted(interval(10, 4, allocations=3))
     with window(backend, "allocated", workspace=7) as opened:
         pass
     m = opened.measurement
     assert backend.calls == ["gauge", "empty", "start", "stop"]
-    assert (m.peak_bytes, m.allocated_bytes, m.reserved_bytes, m.retained_bytes) == (
-        10,
-        10,
-        None,
-        4,
-    )
+    assert [m.value(metric) for metric in METRICS] == [10, 10, None, 4]
     assert (m.allocations, m.workspace_bytes, m.kinds) == (3, 7, ("scripted",))
     assert (m.unmeasured, m.out_of_memory, m.held) == (None, None, ())
 
 
-def test_a_window_in_a_window_shares_the_recorder_and_splits_its_interval():
-    backend = Scripted(interval(100, 60), interval(30, 10), interval(5, 0))
+@pytest.mark.parametrize(
+    ("intervals", "inside", "outside"),
+    [
+        ([(100, 60), (30, 10), (5, 0)], (30, 10), (100, 70)),
+        ([(60, 60), (50, 0), (0, -60)], (50, 0), (110, 0)),  # the outer peak is inside
+    ],
+)
+def test_a_window_in_a_window_shares_the_recorder_and_splits_its_interval(
+    intervals, inside, outside
+):
+    backend = Scripted(*[interval(*one) for one in intervals])
     with window(backend) as outer, window(backend) as inner:
         pass
     assert backend.calls == ["gauge", "empty", "start", "stop", "start", "stop", "start", "stop"]
-    assert (inner.measurement.peak_bytes, inner.measurement.retained_bytes) == (30, 10)
-    assert (outer.measurement.peak_bytes, outer.measurement.retained_bytes) == (100, 70)
-
-
-def test_the_outer_peak_may_lie_in_the_inner_window():
-    backend = Scripted(interval(60, 60), interval(50, 0), interval(0, -60))
-    with window(backend) as outer, window(backend):
-        pass
-    assert (outer.measurement.peak_bytes, outer.measurement.retained_bytes) == (110, 0)
+    assert numbers(inner) == inside
+    assert numbers(outer) == outside
 
 
 def test_windows_on_different_devices_have_separate_recorders():
@@ -63,7 +65,7 @@ def test_what_happens_in_a_pause_counts_in_no_window():
     with window(backend) as opened, pause():
         backend.calls.append("inputs")
     assert backend.calls == ["gauge", "empty", "start", "stop", "inputs", "start", "stop"]
-    assert (opened.measurement.peak_bytes, opened.measurement.retained_bytes) == (13, 12)
+    assert numbers(opened) == (13, 12)
 
 
 def test_a_pause_without_a_window_is_nothing():
@@ -133,12 +135,26 @@ def test_a_number_unknown_in_one_interval_is_unknown_in_all():
     assert m.missing == "not here"
 
 
-def test_out_of_memory_is_noted_and_goes_on():
-    backend = Scripted(interval(9, 9))
+@pytest.mark.parametrize("caught", ["", "refused"])
+def test_out_of_memory_is_noted_and_goes_on(caught):
+    backend = Scripted(interval(9, 9, out_of_memory=caught))
     with pytest.raises(MemoryError), window(backend) as opened:
         raise MemoryError("tried to allocate 1 GiB")
     assert opened.measurement.out_of_memory == "tried to allocate 1 GiB"
+    assert opened.measurement.recovered == ""  # though the device counts what was caught
     assert opened.measurement.peak_bytes == 9
+
+
+def test_out_of_memory_is_found_in_the_cause_of_an_error():
+    with pytest.raises(ValueError, match="x"), window(Scripted(interval(1, 1))) as opened:
+        raise ValueError("x") from MemoryError("no more")
+    assert opened.measurement.out_of_memory == "no more"
+
+
+def test_out_of_memory_that_was_caught_is_known_where_the_device_counts_it():
+    with window(Scripted(interval(1, 1, out_of_memory="refused"))) as opened:
+        pass
+    assert (opened.measurement.out_of_memory, opened.measurement.recovered) == (None, "refused")
 
 
 def test_out_of_memory_frees_the_tensors_of_its_frames():
@@ -280,25 +296,3 @@ def test_an_unfinished_generator_leaves_no_window_open():
         next(generator)
     assert gc.isenabled()
     generator.close()
-
-
-def test_out_of_memory_is_found_in_the_cause_of_an_error():
-    backend = Scripted(interval(1, 1))
-    with pytest.raises(ValueError, match="x"), window(backend) as opened:
-        raise ValueError("x") from MemoryError("no more")
-    assert opened.measurement.out_of_memory == "no more"
-
-
-def test_out_of_memory_that_was_caught_is_known_where_the_device_counts_it():
-    with window(Scripted(interval(1, 1, out_of_memory="refused"))) as opened:
-        pass
-    assert (opened.measurement.out_of_memory, opened.measurement.recovered) == (None, "refused")
-
-
-def test_out_of_memory_that_left_the_window_is_no_recovery():
-    with (
-        pytest.raises(MemoryError),
-        window(Scripted(interval(1, 1, out_of_memory="refused"))) as opened,
-    ):
-        raise MemoryError("no more")
-    assert (opened.measurement.out_of_memory, opened.measurement.recovered) == ("no more", "")
