@@ -517,18 +517,9 @@ class TestSymbols:
 class TestRows:
     """The rows that the plugin writes."""
 
-    @pytest.fixture
-    def kept(self) -> KeptRows:
-        return KeptRows()
-
-    @pytest.fixture
-    def keeping(self, cpu: PrimedBackend, kept: KeptRows) -> Callable[..., AttnMem]:
-        return lambda **options: AttnMem(lambda name: cpu, rows=kept, **options)
-
-    def test_every_region_and_check_is_a_row(
-        self, keeping: Callable[..., AttnMem], kept: KeptRows
-    ) -> None:
-        memory = keeping()
+    def test_every_region_and_check_is_a_row(self, cpu: PrimedBackend) -> None:
+        kept = KeptRows()
+        memory = AttnMem(lambda name: cpu, rows=kept)
         with memory.region("a", N=3):
             ones(2)
         with memory.region("b", "1 KiB"):
@@ -547,10 +538,9 @@ class TestRows:
         ]
         assert kept.rows[0][0].shape.N == 3
 
-    def test_a_row_is_kept_before_the_error_with_what_was_held(
-        self, keeping: Callable[..., AttnMem], kept: KeptRows
-    ) -> None:
-        memory = keeping()
+    def test_a_row_is_kept_before_the_error_with_what_was_held(self, cpu: PrimedBackend) -> None:
+        kept = KeptRows()
+        memory = AttnMem(lambda name: cpu, rows=kept)
         measured = memory.measure(squares)
         with pytest.raises(BudgetExceeded):
             memory.check(measured, 1)
@@ -566,10 +556,9 @@ class TestRows:
             PARTS,
         ]
 
-    def test_where_nothing_is_enforced_nothing_is_kept_nor_raised(
-        self, keeping: Callable[..., AttnMem], kept: KeptRows
-    ) -> None:
-        memory = keeping(enforcing=False, strict=Strictness("all"))
+    def test_where_nothing_is_enforced_nothing_is_kept_nor_raised(self, cpu: PrimedBackend) -> None:
+        kept, strict = KeptRows(), Strictness("all")
+        memory = AttnMem(lambda name: cpu, rows=kept, enforcing=False, strict=strict)
         with memory.region("a", 1) as region:
             squares()
         with memory.region("b"):
@@ -597,10 +586,9 @@ class TestRows:
         assert "not known" not in str(complete.error)
         assert complete.explains(error.value)
 
-    def test_a_rehearsal_measures_and_does_nothing_else(
-        self, keeping: Callable[..., AttnMem], kept: KeptRows
-    ) -> None:
-        memory = keeping()
+    def test_a_rehearsal_measures_and_does_nothing_else(self, cpu: PrimedBackend) -> None:
+        kept = KeptRows()
+        memory = AttnMem(lambda name: cpu, rows=kept)
         with memory.region("a"):
             pass
         kept.rows.clear()

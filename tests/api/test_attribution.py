@@ -36,13 +36,14 @@ def test_what_is_named_is_what_the_metric_counts(seen, metric, held, title):
 
 
 UNSEEN = "that the second run did not account for (scratch inside kernels, most likely)"
+SURPLUS = "the second run, eager, without scratch or frees of older tensors, held 2.0 KiB"
 
 
 @pytest.mark.parametrize(
     ("second", "note"),
     [
         (1000, f"and 24 B {UNSEEN}"),
-        (2048, "the second run, eager, without scratch or frees of older tensors, held 2.0 KiB"),
+        (2048, SURPLUS),
     ],
 )
 def test_a_second_run_that_differs_is_told(seen, second, note):
@@ -62,43 +63,33 @@ def test_a_stop_is_raised(seen, known, stop):
         attributed(judge(measured, Budget(1)), lambda: fail(stop))
 
 
+def refused(error):
+    return lambda seen: lambda: fail(error)
+
+
 @pytest.mark.parametrize(
-    ("error", "why"),
+    ("again", "why"),
     [
-        (ValueError("no\nmore"), "the second run raised ValueError: no more"),
-        (AttnMemError("it cannot run twice"), "it cannot run twice"),
-        (SystemExit(3), "the second run raised SystemExit: 3"),
-        (asyncio.CancelledError(), "the second run raised CancelledError"),
-        (pytest.skip.Exception("no more"), "the second run raised Skipped: no more"),
-        (pytest.fail.Exception("no more"), "the second run raised Failed: no more"),
+        (refused(ValueError("no\nmore")), "the second run raised ValueError: no more"),
+        (refused(AttnMemError("it cannot run twice")), "it cannot run twice"),
+        (refused(SystemExit(3)), "the second run raised SystemExit: 3"),
+        (refused(asyncio.CancelledError()), "the second run raised CancelledError"),
+        (refused(pytest.skip.Exception("no more")), "the second run raised Skipped: no more"),
+        (refused(pytest.fail.Exception("no more")), "the second run raised Failed: no more"),
+        (lambda seen: None, "a region runs again only with its test"),
+        # The tensors of eager code are not those of compiled code.
+        (
+            lambda seen: lambda: replace(seen, held=(PEAK,), unmeasured=EAGER),
+            "compiled code runs eagerly under a tracker",
+        ),
     ],
 )
-def test_a_second_run_that_fails_leaves_the_verdict_and_says_why(seen, error, why):
+def test_a_second_run_that_fails_leaves_the_verdict_and_says_why(seen, again, why):
     verdict = judge(seen, Budget(1))
-    told = attributed(verdict, lambda: fail(error))
+    told = attributed(verdict, again(seen))
     assert (told.outcome, told.reason) == (verdict.outcome, verdict.reason)
-    assert told.measurement.held_note == f"held tensors are unknown: {why}"
-
-
-def test_the_tensors_of_eager_code_are_not_those_of_compiled_code(seen):
-    traced = replace(seen, held=(PEAK,), unmeasured=EAGER)
-    told = attributed(judge(seen, Budget(1)), lambda: traced)
     assert told.measurement.held == ()
-    assert told.measurement.held_note == (
-        "held tensors are unknown: compiled code runs eagerly under a tracker"
-    )
-
-
-def test_an_interrupted_second_run_interrupts(seen):
-    with pytest.raises(KeyboardInterrupt):
-        attributed(judge(seen, Budget(1)), lambda: fail(KeyboardInterrupt()))
-
-
-def test_what_nothing_can_run_again_says_so(seen):
-    told = attributed(judge(seen, Budget(1)), None)
-    assert told.measurement.held_note == (
-        "held tensors are unknown: a region runs again only with its test"
-    )
+    assert told.measurement.held_note == f"held tensors are unknown: {why}"
 
 
 def test_what_ran_out_of_memory_is_not_run_again(seen):
@@ -113,17 +104,8 @@ LIVES = Timeline(1, (Allocation(PEAK, 0, None),))
     ("peak", "left_out", "note"),
     [
         (1024, (), "the second run"),
-        (
-            1000,
-            (),
-            "the second run, and 24 B that it did not account for (scratch inside kernels, most"
-            " likely)",
-        ),
-        (
-            2048,
-            (),
-            "the second run, eager, without scratch or frees of older tensors, held 2.0 KiB",
-        ),
+        (1000, (), f"the second run, and 24 B {UNSEEN.replace('the second run', 'it')}"),
+        (2048, (), SURPLUS),
         (1024, ("3 are left out",), "the second run; 3 are left out"),
     ],
 )
@@ -136,12 +118,9 @@ def test_the_note_of_a_timeline_names_the_second_run_and_what_it_missed(seen, pe
     assert measured.peak_bytes == 1024
 
 
-def test_a_run_that_knows_by_itself_keeps_its_timeline(seen):
+def test_the_timeline_is_that_of_the_run_that_knows_one(seen):
     known = replace(seen, held=(PEAK,), left=(LEFT,), timeline=LIVES)
     assert attributed(judge(known, Budget(1)), None).measurement.timeline == LIVES
-
-
-def test_a_second_run_that_tells_none_has_none(seen):
     assert of_second_run(seen).timeline is None
 
 
@@ -158,11 +137,8 @@ def test_what_was_held_becomes_known_later(seen):
     verdict = with_held(judge(seen, Budget(1)), replace(seen, held=(PEAK,), held_note="note"))
     assert verdict.measurement == replace(seen, held=(PEAK,), held_note="note")
     assert verdict.reason == judge(seen, Budget(1)).reason
-
-
-def test_a_verdict_on_nothing_holds_nothing(seen):
     skipped = not_enforced("skipped", Obstacle.NOT_FINISHED)
-    assert with_held(skipped, seen) == skipped
+    assert with_held(skipped, seen) == skipped  # a verdict on nothing holds nothing
 
 
 def many(N=200):
@@ -183,18 +159,14 @@ def test_a_measurement_and_what_comes_of_it():
     assert repr(growth) == "<Growth: 2*N^2 + 2*N, of N=10,20,30,40,50>"
 
 
-def test_formulas():
+def test_formulas_and_rows():
     derived = pytest_attnmem.derive(lambda x: x.softmax(-1), "N M")
     assert repr(derived) == "<Derived: 4*N*M>"
     assert repr(derived.polynomial) == "<Polynomial: 4*N*M>"
     assert repr(derived.terms) == "(Term(text='4*N*M'),)"
     assert repr(pytest_attnmem.parse_formula("4*B")) == "<Formula: 4*B>"
     assert repr(MODEL.forward) == "<MemoryModel: standard forward, 7 phases>"
-
-
-@pytest.mark.parametrize("size", [4096, None])
-def test_rows(size):
-    row = Record("t.py::a", "mask", held=(Held(8, (), "", "", ""),) * 9, peak_bytes=size)
-    assert repr(row) == "<Record: t.py::a [mask] measured" + ", peak 4.0 KiB>" * bool(size) + (
-        "" if size else ">"
-    )
+    row = Record("t.py::a", "mask", held=(Held(8, (), "", "", ""),) * 9)
+    assert repr(row) == "<Record: t.py::a [mask] measured>"
+    row = replace(row, peak_bytes=4096)
+    assert repr(row) == "<Record: t.py::a [mask] measured, peak 4.0 KiB>"

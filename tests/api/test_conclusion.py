@@ -136,11 +136,8 @@ def test_what_is_not_enforcing_writes_and_raises_nothing(seen):
     concluded = conclusions(rows, enforcing=False)
     assert concluded.enforce(part(), over(seen), seen) == over(seen)
     assert (rows.written, concluded.exceeded) == ([], [])
-
-
-def test_no_limit_fails_nothing(seen):
     concluded = conclusions(Rows())
-    assert concluded.enforce(part(), None, seen) is None
+    assert concluded.enforce(part(), None, seen) is None  # no limit fails nothing
     assert concluded.exceeded == []
 
 

@@ -53,6 +53,7 @@ def test_where_one_of_several_is_the_largest_all_are_told():
     assert first.region == "for N >= d"
     assert second.region == "for N <= d"
     assert found.evaluate(B=1, H=1, N=16, d=64) == 4 * 256 + 4 * 16 * 64
+    assert parse((found,), {}).limits["default"].value is found  # it is a budget
 
 
 def test_the_state_of_causal_linear_attention_grows_with_each_token():
@@ -181,25 +182,26 @@ def test_slips_are_told_in_one_line(program, shapes, error, text):
     assert "\n" not in str(raised.value)
 
 
-def test_other_backends_and_odd_sizes_are_refused():
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (
+            {"backend": "cpu"},
+            "derive runs simulated, not on 'cpu'; growth(fn, N=[…]) fits measurements of another"
+            " backend",
+        ),
+        (
+            {"sizes": {"M": [1, 2, 3, 4]}},
+            "sizes are given for M, and no shape has that symbol; the shapes have B, H, N, d",
+        ),
+        (
+            {"sizes": {"N": [64, 128]}},
+            "derive needs 4 sizes of N or more, got 2: two determine a line, and 2 confirm it",
+        ),
+    ],
+    ids=str,
+)
+def test_other_backends_and_odd_sizes_are_refused(options, text):
     with pytest.raises(BudgetError) as error:
-        derive(naive, *QKV, backend="cpu")
-    assert str(error.value) == (
-        "derive runs simulated, not on 'cpu'; growth(fn, N=[…]) fits"
-        " measurements of another backend"
-    )
-    with pytest.raises(BudgetError) as error:
-        derive(naive, *QKV, sizes={"M": [1, 2, 3, 4]})
-    assert str(error.value) == (
-        "sizes are given for M, and no shape has that symbol; the shapes have B, H, N, d"
-    )
-    with pytest.raises(BudgetError) as error:
-        derive(naive, *QKV, sizes={"N": [64, 128]})
-    assert str(error.value) == (
-        "derive needs 4 sizes of N or more, got 2: two determine a line, and 2 confirm it"
-    )
-
-
-def test_a_formula_is_a_budget():
-    found = derive(naive, *QKV)
-    assert parse((found,), {}).limits["default"].value is found
+        derive(naive, *QKV, **options)
+    assert str(error.value) == text
