@@ -82,23 +82,10 @@ class DeviceStats:
 
     def peaked(self) -> tuple[Stat, ...]:
         """Returns the statistics with a peak."""
-        return (
-            *(self.requested, self.allocated, self.active),
-            *(self.reserved, self.inactive_split, self.segments),
-        )
+        found = (getattr(self, name) for name in Statistics._fields)
+        return tuple(one for one in found if isinstance(one, Stat))
 
     def read(self) -> Statistics:
         """Returns a snapshot."""
-        return Statistics(
-            self.requested.read(),
-            self.allocated.read(),
-            self.active.read(),
-            self.reserved.read(),
-            self.inactive_split.read(),
-            self.segments.read(),
-            self.alloc_retries,
-            self.ooms,
-            self.oom_rejections,
-            self.device_allocs,
-            self.device_frees,
-        )
+        found = (getattr(self, name) for name in Statistics._fields)
+        return Statistics._make(one.read() if isinstance(one, Stat) else one for one in found)

@@ -15,6 +15,7 @@ from ..budgets.budget import Budget, BudgetSpec, resolve
 from ..budgets.growth_contract import Contract
 from ..budgets.growth_fit import Growth, GrowthFindings
 from ..budgets.growth_points import grow
+from ..budgets.parsing import check_metric
 from ..budgets.verdict import Verdict, judge, judge_unfinished
 from ..closed_forms.derived import Derived
 from ..errors import BudgetError
@@ -29,7 +30,7 @@ from .comparison import Comparison, Ratio, Saving, judge_comparison
 from .compiled_functions import Compilations, warmup_of
 from .conclusion import Conclusions, Ending, Part, Rows, Strictness
 from .derive import derive
-from .limits import caller_line, check_metric, check_name, device_facts, parse_call_limit
+from .limits import caller_line, check_name, device_facts, parse_call_limit
 from .region import Region
 
 
@@ -210,10 +211,14 @@ class AttnMem:
         """
         options = {"metric": metric, "tolerance": tolerance, "exact": exact}
         spec = parse_call_limit("check", limit, options, symbols)
-        measurement = _measurement_of(measurement)
-        shape = self.shape(Source("check", symbols), device_facts(measurement))
-        verdict = judge(measurement, resolve(spec, shape, measurement.kinds))
-        return self._enforce(name, verdict, measurement, shape)
+        found = measurement.measurement if isinstance(measurement, ModelMemory) else measurement
+        if not isinstance(found, Measurement):
+            raise BudgetError(
+                f"check takes the Measurement that measure returned; got {kind_of(measurement)}"
+            )
+        shape = self.shape(Source("check", symbols), device_facts(found))
+        verdict = judge(found, resolve(spec, shape, found.kinds))
+        return self._enforce(name, verdict, found, shape)
 
     def compare(
         self,
@@ -317,15 +322,3 @@ class AttnMem:
     def _unique(self, name: str) -> str:
         self._names[name] = number = self._names[name] + 1
         return name if number == 1 else self._unique(f"{name} #{number}")
-
-
-def _measurement_of(measured: object) -> Measurement:
-    """Returns the measurement that ``check`` judges; of a model, that of its recipe.
-
-    Raises:
-        BudgetError: it is neither.
-    """
-    found = measured.measurement if isinstance(measured, ModelMemory) else measured
-    if isinstance(found, Measurement):
-        return found
-    raise BudgetError(f"check takes the Measurement that measure returned; got {kind_of(measured)}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ..backends.compile_watch import EAGER
@@ -82,9 +82,9 @@ def attributed(verdict: Verdict, trace: Callable[[], Measurement] | None) -> Ver
         if traced.unmeasured == EAGER:
             return _unknown(verdict, measured, EAGER)
         held = traced.left if at_end else traced.held
-        difference = _difference(measured, traced, at_end)
-        traced = of_second_run(traced, difference.run_note)
-        return with_held(verdict, replace(traced, held=held, held_note=difference.held_note))
+        held_note, run_note = _notes(measured, traced, at_end)
+        traced = of_second_run(traced, run_note)
+        return with_held(verdict, replace(traced, held=held, held_note=held_note))
     return _unknown(verdict, measured, why)
 
 
@@ -162,57 +162,30 @@ def _untraceable() -> Measurement:
     raise AttnMemError("a region runs again only with its test")
 
 
-@dataclass(frozen=True, slots=True)
-class _Difference:
-    """The bytes that were measured and the bytes of a second run, at the peak or ``at_end``."""
+def _notes(measured: Measurement, traced: Measurement, at_end: bool) -> tuple[str, str]:
+    """Returns the line below the tensors that were held, and the second run in words.
 
-    measured: int
-    traced: int
-    at_end: bool
-    left: int = 0
-    """The bytes that the first run left and the second did not: it found them."""
-
-    @property
-    def held_note(self) -> str:
-        """Returns the line below the tensors that were held; empty if both runs hold the same."""
-        return self._missing(_SECOND_RUN) or self._surplus
-
-    @property
-    def run_note(self) -> str:
-        """Returns the second run in words, and the bytes by which it differs."""
-        missing = self._missing("it")
-        return f"{_SECOND_RUN}, {missing}" if missing else self._surplus or _SECOND_RUN
-
-    def _missing(self, run: str) -> str:
-        if self.measured <= self.traced:
-            return ""
-        nbytes = format_size(self.measured - self.traced)
-        if self.left > 0:
-            of_them = format_size(min(self.left, self.measured - self.traced))
-            return (
-                f"and {nbytes} that {run} did not account for: {of_them} of them are filled once,"
-                " as a cache is; warmup=1 leaves them out"
-            )
-        if self.at_end:
-            return (
-                f"and {nbytes} that {run} did not keep: state of first use, most likely;"
-                " warmup=1 leaves it out"
-            )
-        return f"and {nbytes} that {run} did not account for (scratch inside kernels, most likely)"
-
-    @property
-    def _surplus(self) -> str:
-        if self.measured >= self.traced:
-            return ""
-        held = format_size(self.traced)
-        return f"{_SECOND_RUN}, eager, without scratch or frees of older tensors, held {held}"
-
-
-def _difference(measured: Measurement, traced: Measurement, at_end: bool) -> _Difference:
-    """Returns the difference of two runs; none if the bytes of one of them are unknown."""
+    Both give the bytes by which it differs, at the peak or ``at_end``, if those are known.
+    """
     metric = "retained" if at_end else "peak"
     first, second = measured.value(metric), traced.value(metric)
-    if first is None or second is None:
-        return _Difference(0, 0, at_end)
+    if first is None or second is None or first == second:
+        return "", _SECOND_RUN
+    if first < second:
+        held = format_size(second)
+        more = f"{_SECOND_RUN}, eager, without scratch or frees of older tensors, held {held}"
+        return more, more
+    nbytes = f"and {format_size(first - second)} that"
+    # The bytes that the first run left and the second did not: it found them.
     left = 0 if at_end else (measured.retained_bytes or 0) - (traced.retained_bytes or 0)
-    return _Difference(first, second, at_end, left)
+    if left > 0:
+        of_them = format_size(min(left, first - second))
+        why = (
+            f"did not account for: {of_them} of them are filled once, as a cache is; warmup=1"
+            " leaves them out"
+        )
+    elif at_end:
+        why = "did not keep: state of first use, most likely; warmup=1 leaves it out"
+    else:
+        why = "did not account for (scratch inside kernels, most likely)"
+    return f"{nbytes} {_SECOND_RUN} {why}", f"{_SECOND_RUN}, {nbytes} it {why}"

@@ -10,7 +10,7 @@ from typing import Any
 from ..budgets.budget import BudgetSpec
 from ..budgets.parsing import parse
 from ..errors import BudgetError, SizeError
-from ..measurement.measurement import METRICS, Measurement
+from ..measurement.measurement import Measurement
 from ..symbols.attention_shape import Source
 from ..units import parse_size
 
@@ -42,16 +42,6 @@ def caller_line() -> str:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         frame = frame.f_back
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
-
-
-def check_metric(metric: str) -> None:
-    """Checks that a metric exists.
-
-    Raises:
-        BudgetError: there is no such metric.
-    """
-    if metric not in METRICS:
-        raise BudgetError(f"unknown metric {metric!r}; expected one of {', '.join(METRICS)}")
 
 
 def check_name(name: object, limit: object) -> None:

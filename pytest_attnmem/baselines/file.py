@@ -78,7 +78,8 @@ def _locked(path: Path) -> Iterator[None]:
         ) from error
     path.parent.stat()  # filelock would make a folder that is missing
     file = path.with_name(f".{path.name}.lock")
-    _refuse_link(file)
+    if file.is_symlink():  # filelock itself follows none from 3.20 on
+        raise AttnMemError(f"{file} is a link, which a lock is not; delete it")
     lock = FileLock(file, PATIENCE_S)
     try:
         lock.acquire()
@@ -92,16 +93,6 @@ def _locked(path: Path) -> Iterator[None]:
         with suppress(OSError):
             file.unlink()
         lock.release()
-
-
-def _refuse_link(file: Path) -> None:
-    """Refuses a lock's file that is a link; filelock itself follows none from 3.20 on.
-
-    Raises:
-        AttnMemError: it is a link.
-    """
-    if file.is_symlink():
-        raise AttnMemError(f"{file} is a link, which a lock is not; delete it")
 
 
 def render(entries: Entries) -> str:
@@ -121,17 +112,10 @@ def _to_dict(key: Key, entry: Entry) -> dict[str, Any]:
     if key.region:
         data["region"] = key.region
     data |= {"metric": key.metric, "on": key.environment, "bytes": entry.nbytes}
-    if entry.formula:
-        data["formula"] = entry.formula
-    if entry.held:
-        data["held"] = [*entry.held]
-    if entry.parts:
-        data["parts"] = dict(entry.parts)
-    if entry.retained is not None:
-        data["retained"] = entry.retained
-    if entry.first is not None:
-        data["first"] = entry.first
-    return data
+    texts = {"formula": entry.formula, "held": [*entry.held], "parts": dict(entry.parts)}
+    data |= {name: value for name, value in texts.items() if value}
+    numbers = {"retained": entry.retained, "first": entry.first}
+    return data | {name: value for name, value in numbers.items() if value is not None}
 
 
 def _load(path: Path) -> tuple[int | float, dict[Key, Entry]]:
@@ -197,25 +181,18 @@ def _damage(text: bytes) -> str:
 
 def _from_dict(item: Mapping[str, Any]) -> tuple[Key, Entry]:
     key = Key(item["test"], item.get("region", ""), item["metric"], item["on"])
-    held = item.get("held", [])
-    if not isinstance(held, list):
-        raise TypeError
-    parts = item.get("parts", {})
-    if not isinstance(parts, dict) or not all(type(size) is int for size in parts.values()):
+    held, parts = item.get("held", []), item.get("parts", {})
+    if not isinstance(held, list) or not isinstance(parts, dict):
         raise TypeError
     retained, first = item.get("retained"), item.get("first")
     entry = Entry(item["bytes"], item.get("formula", ""), tuple(held), parts, retained, first)
     texts = (*key, entry.formula, *entry.held)
-    number = entry.nbytes
-    whole = type(number) is int
     if not all(isinstance(text, str) for text in texts) or not key.test or not key.environment:
         raise TypeError
-    sizes = (number, *parts.values(), *(one for one in (retained, first) if one is not None))
-    if (
-        not whole
-        or any(type(size) is not int for size in sizes)
-        or any(abs(size) >> MAX_BITS for size in sizes)
-        or key.metric not in METRICS
-    ):
+    known = (one for one in (retained, first) if one is not None)
+    sizes = (entry.nbytes, *parts.values(), *known)
+    if any(type(size) is not int or abs(size) >> MAX_BITS for size in sizes):
+        raise ValueError
+    if key.metric not in METRICS:
         raise ValueError
     return key, entry

@@ -167,11 +167,12 @@ def resolve(spec: BudgetSpec, shape: AttentionShape, kinds: tuple[str, ...]) -> 
         fixed=spec.fixed,
     )
     chosen = spec.limit_for(kinds)
+    if not spec.limits:
+        return replace(budget, absent="no limit was given", unlimited=True)
     if chosen is None:
-        without = replace(budget, text="", absent=_absent(spec, kinds))
-        if spec.limits:
-            return replace(without, obstacle=Obstacle.NO_LIMIT_HERE)
-        return replace(without, unlimited=True)
+        device = kinds[-1] if kinds else "this device"
+        absent = f"no limit for {device}, only for {', '.join(spec.limits)}"
+        return replace(budget, text="", absent=absent, obstacle=Obstacle.NO_LIMIT_HERE)
     kind, limit = chosen
     contract = limit.contract
     if contract is not None and limit.sum is None:
@@ -183,10 +184,3 @@ def resolve(spec: BudgetSpec, shape: AttentionShape, kinds: tuple[str, ...]) -> 
         return replace(budget, absent=absent, obstacle=Obstacle.NOT_COUNTED)
     text = budget.text if len(spec.limits) == 1 else f"{kind}: {limit.text}"
     return replace(budget, limit_bytes=nbytes, text=text, values=values)
-
-
-def _absent(spec: BudgetSpec, kinds: tuple[str, ...]) -> str:
-    if not spec.limits:
-        return "no limit was given"
-    device = kinds[-1] if kinds else "this device"
-    return f"no limit for {device}, only for {', '.join(spec.limits)}"

@@ -182,7 +182,9 @@ def _growth_lines(verdict: Verdict, budget: Budget, shape: AttentionShape) -> It
             continue
         grows = f"as {grown}" if grown.degree(symbol) else f"not with {symbol}"
         with suppress(FormulaError, ArithmeticError):
-            tree = _in_given_symbols(budget.text, shape)
+            tree = parse_formula(budget.text).tree
+            sources = {name: shape.source(name) for name in syntax_tree.symbols(tree)}
+            tree = syntax_tree.rename(tree, sources)
             if symbol in syntax_tree.symbols(tree):
                 values = {shape.source(name): value for name, value in budget.values.items()}
                 allowed = _grown(tree, symbol, values)
@@ -211,13 +213,6 @@ def _workspace_lines(metric: str, measurement: Measurement | None) -> Iterator[s
                     " for a new stream, and from 2.15 on at each product;"
                     " --attnmem-workspaces out leaves the latter out"
                 )
-
-
-def _in_given_symbols(budget: str, shape: AttentionShape) -> Node:
-    """Returns the formula in the symbols that have values of their own."""
-    tree = parse_formula(budget).tree
-    sources = {name: shape.source(name) for name in syntax_tree.symbols(tree)}
-    return syntax_tree.rename(tree, sources)
 
 
 def _power(symbol: str, degree: Fraction) -> str:

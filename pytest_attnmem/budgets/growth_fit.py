@@ -63,18 +63,21 @@ class Growth:
         fit = over_grid(self.sizes, self.peaks)
         if confirmed(fit, self.sizes):
             return fit
-        if len(self.sizes) == 1:
-            ((symbol, sizes),) = self.sizes.items()
-            return line(symbol, sizes, [self.peaks[size,] for size in sizes])
-        return None
+        return line(*self._line) if len(self.sizes) == 1 else None
+
+    @property
+    def _line(self) -> tuple[str, tuple[int, ...], list[int]]:
+        """The only symbol, its sizes, and the bytes at each."""
+        ((symbol, sizes),) = self.sizes.items()
+        return symbol, sizes, [self.peaks[size,] for size in sizes]
 
     @property
     def settled(self) -> Growth:
         """The growth over the largest sizes that have a fit, along one symbol; else over all."""
         if len(self.sizes) > 1:
             return self
-        ((symbol, sizes),) = self.sizes.items()
-        fitted = tail(symbol, sizes, [self.peaks[size,] for size in sizes])
+        symbol, sizes, values = self._line
+        fitted = tail(symbol, sizes, values)
         if fitted is None:
             return self
         kept = sizes[fitted[0] :]
@@ -110,7 +113,9 @@ class Growth:
         whole = judge_grid(self.sizes, self.peaks, contract, self.metric)
         if whole.answer is Answer.BROKEN:
             return whole
-        branch = self._judge_branches(contract) if whole.answer is Answer.KEPT else None
+        branch = None
+        if whole.answer is Answer.KEPT and len(self.sizes) == 1:
+            branch = judge_branches(*self._line, contract, self.metric)
         notes = (self._note(contract), self.first_run)
         whole = replace(whole, note="; ".join(filter(None, notes)))
         if self.beneath is None:
@@ -120,14 +125,6 @@ class Growth:
         if below.answer is not Answer.KEPT or branch is not None:
             return min(below, branch or below, key=lambda one: one.answer)
         return whole if kept else replace(below, reason=whole.reason)
-
-    def _judge_branches(self, contract: Contract) -> Judgement | None:
-        """Returns the answer where some sizes take a branch of their own; None if none do."""
-        if len(self.sizes) > 1:
-            return None
-        ((symbol, sizes),) = self.sizes.items()
-        values = [self.peaks[size,] for size in sizes]
-        return judge_branches(symbol, sizes, values, contract, self.metric)
 
     def _judge_over(self, contract: Contract) -> Judgement | None:
         """Returns the answer for the bytes over a formula that outgrows the contract, or None."""
@@ -147,9 +144,8 @@ class Growth:
         """Returns the line on a symbol of the contract that the peak does not depend on."""
         if len(self.sizes) > 1 or not self.sizes.keys() <= contract.symbols:
             return ""
-        ((symbol, sizes),) = self.settled.sizes.items()
-        values = {self.peaks[size,] for size in sizes}
-        if len(values) > 1:
+        symbol, sizes, values = self.settled._line
+        if len({*values}) > 1:
             return ""
         text = f"the {self.metric} does not depend on {symbol} from {sizes[0]} to {sizes[-1]}"
         below = largest_part(self.beneath, contract) if self.beneath is not None else ""
@@ -231,7 +227,8 @@ class Growth:
             f"{format_size(peak)} at {' '.join(map(str, at))}" for at, peak in self.peaks.items()
         )
         first = f"; {self.first_run}" if self.first_run else ""
-        none = f"no polynomial goes through {self.metric} at {self._listed()}{later}"
+        tried = (f"{name}={'/'.join(map(str, sizes))}" for name, sizes in self.sizes.items())
+        none = f"no polynomial goes through {self.metric} at {', '.join(tried)}{later}"
         raise BudgetError(f"{few or none}: {points}{first}")
 
     def _too_few(self) -> str:
@@ -247,11 +244,6 @@ class Growth:
                 told = f"how {self.metric} grows with {symbol}"
                 return f"{len(sizes)} sizes of {symbol} cannot tell {told}; give {needed}"
         return ""
-
-    def _listed(self) -> str:
-        return ", ".join(
-            f"{name}={'/'.join(map(str, sizes))}" for name, sizes in self.sizes.items()
-        )
 
 
 class GrowthFindings(NamedTuple):
@@ -276,8 +268,7 @@ class WorldGrowth(Growth):
     @property
     def polynomial(self) -> Polynomial | None:
         """The fit through every point, if it has points to spare; else None."""
-        (sizes,) = self.sizes.values()
-        return shared(WORLD, sizes, [self.peaks[size,] for size in sizes])
+        return shared(*self._line)
 
     @property
     def settled(self) -> WorldGrowth:
@@ -288,8 +279,8 @@ class WorldGrowth(Growth):
         """Returns the worst answer for the metric and the tensors beneath it; unknown if no fit."""
         if (over := self._judge_over(contract)) is not None:
             return over
-        (sizes,) = self.sizes.values()
-        judged = _judge(sizes, [self.peaks[at,] for at in sizes], contract, self.metric)
+        _, sizes, values = self._line
+        judged = _judge(sizes, values, contract, self.metric)
         if judged.answer is not Answer.KEPT or self.beneath is None:
             return judged
         below = [

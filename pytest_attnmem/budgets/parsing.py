@@ -63,8 +63,7 @@ def memory_budget(
 ) -> BudgetSpec:
     """hold the test's peak memory to limit: a size, formula, contract, model, callable or dict."""
     limits = _parse_limits(limit)
-    if not isinstance(metric, str) or metric not in METRICS:
-        raise BudgetError(f"unknown metric {shown(metric)}; expected one of {', '.join(METRICS)}")
+    check_metric(metric)
     if not isinstance(exact, bool):
         raise BudgetError(f"exact={shown(exact)} is not a bool; write exact=True or leave it out")
     if not isinstance(warmup, int) or isinstance(warmup, bool) or not 0 <= warmup <= 1000:
@@ -115,6 +114,16 @@ def parse(arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> BudgetSpec
     except TypeError as error:
         raise BudgetError(f"expected one limit and keywords: {error}") from error
     return memory_budget(*arguments, **keywords)
+
+
+def check_metric(metric: object) -> None:
+    """Checks that a metric exists.
+
+    Raises:
+        BudgetError: there is no such metric.
+    """
+    if not isinstance(metric, str) or metric not in METRICS:
+        raise BudgetError(f"unknown metric {shown(metric)}; expected one of {', '.join(METRICS)}")
 
 
 def _fixed(names: object, limits: Mapping[str, Limit]) -> frozenset[str]:

@@ -22,8 +22,8 @@ _BEYOND = (2, 8, 64, 4, 16, 32)
 _MOST = 20_000
 
 
-def smaller(size: int, count: int = ENOUGH) -> tuple[int, ...]:
-    """Returns *count* sizes below *size* that add no padding and no partial block, if possible.
+def smaller(size: int) -> tuple[int, ...]:
+    """Returns ``ENOUGH`` sizes below *size* that add no padding and no partial block, if possible.
 
     They are multiples of the largest block of 512, 256, … that *size* has enough multiples of.
 
@@ -32,13 +32,13 @@ def smaller(size: int, count: int = ENOUGH) -> tuple[int, ...]:
     """
     for block in (512, 256, 128, 64, 32, 16, 8, 4, 2, 1):
         steps = size // block
-        if steps > count or (steps == count and size % block):
+        if steps > ENOUGH or (steps == ENOUGH and size % block):
             # spread out up to about half: together cheaper than one more run at the size
-            top = max(count, steps // 2)
-            chosen = sorted({block * max(1, top * (i + 1) // count) for i in range(count)})
-            if len(chosen) == count:
+            top = max(ENOUGH, steps // 2)
+            chosen = sorted({block * max(1, top * (i + 1) // ENOUGH) for i in range(ENOUGH)})
+            if len(chosen) == ENOUGH:
                 return tuple(chosen)
-    raise BudgetError(f"size {size} is too small to vary: {count} smaller ones are needed")
+    raise BudgetError(f"size {size} is too small to vary: {ENOUGH} smaller ones are needed")
 
 
 def others(size: int) -> Iterator[int]:

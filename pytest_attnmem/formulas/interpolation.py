@@ -70,20 +70,16 @@ def _over_grid(
     if not axes:
         return Polynomial.constant(values[()])
     *others, (symbol, sizes) = axes
-    rows = {
-        at: through(symbol, sizes, [values[point] for point in _line(at, sizes)])
-        for at in product(*(axis for _, axis in others))
-    }
+    rows = {}
+    for at in product(*(axis for _, axis in others)):
+        points = [(*at, size) for size in sizes]
+        rows[at] = through(symbol, sizes, [values[point] for point in points])
     powers = {monomial for row in rows.values() for monomial in row.terms} | {ONE}
     total = Polynomial.constant(0)
     for monomial in sorted(powers):
         column = {at: row.terms.get(monomial, Fraction(0)) for at, row in rows.items()}
         total = total + _over_grid(others, column) * Polynomial({monomial: Fraction(1)})
     return total
-
-
-def _line(at: tuple[int, ...], sizes: Sequence[int]) -> list[tuple[int, ...]]:
-    return [(*at, size) for size in sizes]
 
 
 def confirmed(polynomial: Polynomial, sizes: Mapping[str, Sequence[int]]) -> bool:
@@ -160,14 +156,6 @@ def _padded_to(
             powers = [Polynomial.atom(symbol).power(power) for power in range(degree + 1)]
             return weighted([*powers, Polynomial.atom(f"ceil({symbol}/{block})")], factors)
     return None
-
-
-def combination(
-    basis: Sequence[Polynomial], points: Sequence[Mapping[str, int]], values: Sequence[int]
-) -> Polynomial | None:
-    """Returns the combination of *basis* through all points; ``None`` unless there is just one."""
-    factors = solution([[part.value(point) for part in basis] for point in points], values)
-    return None if factors is None else weighted(basis, factors)
 
 
 def weighted(basis: Sequence[Polynomial], factors: Sequence[Fraction]) -> Polynomial:
@@ -325,4 +313,6 @@ def fit(where: Sample, values: Mapping[Point, int]) -> Polynomial | None:
         for parts in product(*parts)
     ]
     points = where.points
-    return combination(basis, [where.named(p) for p in points], [values[p] for p in points])
+    rows = [[part.value(where.named(point)) for part in basis] for point in points]
+    factors = solution(rows, [values[point] for point in points])
+    return None if factors is None else weighted(basis, factors)

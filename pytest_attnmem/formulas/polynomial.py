@@ -152,8 +152,10 @@ def degree(monomial: Monomial, symbol: str) -> int:
     """Returns the power of *symbol* in a monomial; a ceiling counts as its operand."""
     total = 0
     for atom, exponent in monomial:
-        inside = 1 if atom == symbol else _inside(atom, symbol)
-        total += inside * exponent
+        if not atom.isidentifier():
+            total += int(parse_formula(atom).degree(symbol)) * exponent
+        elif atom == symbol:
+            total += exponent
     return total
 
 
@@ -226,13 +228,6 @@ def _shifted(
             power: Monomial = ((atom, kept),) if kept else ONE
             step = steps[atom] ** (exponent - kept)
             yield times(power, others), factor * comb(exponent, kept) * step
-
-
-def _inside(atom: str, symbol: str) -> int:
-    if atom.isidentifier():
-        return 0
-    degree = parse_formula(atom).degree(symbol)
-    return int(degree)
 
 
 def _order(term: tuple[Monomial, Fraction]) -> tuple[int, list[tuple[int, str, int]]]:

@@ -4,7 +4,7 @@ The functions recurse: parse_formula keeps trees at most MAX_DEPTH levels deep.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
@@ -93,34 +93,31 @@ def symbols(node: Node) -> frozenset[str]:
     return frozenset().union(*map(symbols, operands(node)))
 
 
+def _with_operands(node: Node, change: Callable[[Node], Node]) -> Node:
+    """Returns *node* with each node directly below it changed."""
+    match node:
+        case Negation(operand):
+            return Negation(change(operand))
+        case Binary(operator, left, right):
+            return Binary(operator, change(left), change(right))
+        case Call(function, arguments):
+            return Call(function, tuple(map(change, arguments)))
+    return node
+
+
 def substitute(node: Node, values: Mapping[str, int | Fraction]) -> Node:
     """Returns *node* with these symbols replaced by numbers, and constant parts evaluated."""
-    match node:
-        case Symbol(name):
-            return Number(Fraction(values[name])) if name in values else node
-        case Negation(operand):
-            made: Node = Negation(substitute(operand, values))
-        case Binary(operator, left, right):
-            made = Binary(operator, substitute(left, values), substitute(right, values))
-        case Call(function, arguments):
-            made = Call(function, tuple(substitute(argument, values) for argument in arguments))
-        case _:
-            return node
-    return made if symbols(made) else Number(evaluate(made, {}))
+    if isinstance(node, Symbol):
+        return Number(Fraction(values[node.name])) if node.name in values else node
+    made = _with_operands(node, lambda below: substitute(below, values))
+    return made if made is node or symbols(made) else Number(evaluate(made, {}))
 
 
 def rename(node: Node, names: Mapping[str, str]) -> Node:
     """Returns *node* with these symbols under other names."""
-    match node:
-        case Symbol(name):
-            return Symbol(names.get(name, name))
-        case Negation(operand):
-            return Negation(rename(operand, names))
-        case Binary(operator, left, right):
-            return Binary(operator, rename(left, names), rename(right, names))
-        case Call(function, arguments):
-            return Call(function, tuple(rename(argument, names) for argument in arguments))
-    return node
+    if isinstance(node, Symbol):
+        return Symbol(names.get(node.name, node.name))
+    return _with_operands(node, lambda below: rename(below, names))
 
 
 def evaluate(node: Node, values: Mapping[str, int | Fraction]) -> Fraction:

@@ -54,8 +54,7 @@ class ProgramState:
         roots: list[tuple[Node | None, object]] = []
         for name, place in places.items():
             names = vars(sys.modules[name])
-            explore = explorer.own_module if place == "own" else explorer.installed_module
-            roots.append((explore(name, names), names))
+            roots.append((explorer.module(name, names, place == "own"), names))
         roots += [(explorer.explore(name, value), value) for name, value in values.items()]
         self._roots = [(node, root) for node, root in roots if node is not None]
         self._values = frozenset(values)
@@ -180,16 +179,13 @@ def _reached(begin: Iterable[str]) -> dict[str, str]:
 
 def _names_in(value: object) -> Iterator[str]:
     """Yields the names in the code of a function, or of a class's: among them what it imports."""
-    waiting = [getattr(found, "__func__", found) for found in (value, *_methods(value))]
+    methods = vars(value).values() if isinstance(value, type) else ()
+    waiting = [getattr(found, "__func__", found) for found in (value, *methods)]
     codes = [found.__code__ for found in waiting if isinstance(found, types.FunctionType)]
     while codes:
         code = codes.pop()
         yield from code.co_names
         codes += [one for one in code.co_consts if isinstance(one, types.CodeType)]
-
-
-def _methods(value: object) -> Iterable[object]:
-    return [*vars(value).values()] if isinstance(value, type) else ()
 
 
 def _module_of(value: object) -> str:

@@ -70,18 +70,10 @@ class Explorer:
         self._parents: dict[int, list[Node]] = {}
         self._stand_ins: dict[int, Callable[[], Any]] = {}
 
-    @property
-    def complete(self) -> bool:
-        """Returns False if there were more objects than are visited."""
-        return len(self._nodes) < MOST
-
-    def own_module(self, name: str, names: dict[str, Any]) -> Node | None:
-        """Returns the node of a module's names, with all that they lead to."""
-        return self.explore(name, names, MODULE)
-
-    def installed_module(self, name: str, names: dict[str, Any]) -> Node | None:
-        """Returns the node of a module's caches and containers, with what they hold."""
-        return self.explore(name, names, SHALLOW, _DEEPEST - 2)
+    def module(self, name: str, names: dict[str, Any], own: bool) -> Node | None:
+        """Returns the node of a module's names: of a library's, those of caches and containers."""
+        kind, depth = (MODULE, 0) if own else (SHALLOW, _DEEPEST - 2)
+        return self.explore(name, names, kind, depth)
 
     def explore(
         self, name: str, root: Any, kind: Kind | None = None, depth: int = 0
@@ -93,7 +85,7 @@ class Explorer:
         if found is None:
             return None
         waiting = [(found, root, depth)]
-        while waiting and self.complete:
+        while waiting and len(self._nodes) < MOST:
             node, value, depth = waiting.pop()
             for key, child in node.kind.read(value):
                 known = self._nodes.get(id(child))

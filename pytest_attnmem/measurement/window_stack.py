@@ -77,7 +77,10 @@ class WindowStack:
                 self._cut()
             finally:
                 self._windows.remove(window)
-            self._find_holders(window)
+            find = getattr(self.recorder, "holders", None)
+            if isinstance(self._search, SearchTime) and find is not None:
+                collect = not self._windows
+                window.find_holders(partial(find, seconds=self._search, collect=collect))
             window.close(self.backend, self._pinned(window))
             if self._windows:
                 self.recorder.start()
@@ -95,11 +98,6 @@ class WindowStack:
                 if self.collecting:
                     age()
                     gc.enable()
-
-    def _find_holders(self, window: Window) -> None:
-        find = getattr(self.recorder, "holders", None)
-        if isinstance(self._search, SearchTime) and find is not None:
-            window.find_holders(partial(find, seconds=self._search, collect=not self._windows))
 
     def _pinned(self, window: Window) -> int:
         """Returns the most bytes that an import of torch may pin: its frames are cyclic garbage.
