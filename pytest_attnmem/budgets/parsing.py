@@ -147,12 +147,13 @@ def _parse_limits(limit: object) -> dict[str, Limit]:
     if limit is None:
         return {}
     if not isinstance(limit, Mapping):
-        return {"default": _parse_limit(limit, keep_text=True)}
+        written = limit if isinstance(limit, str) else ""
+        return {"default": limit_on(_parse_value(limit), written)}
     if not limit:
         raise BudgetError("an empty dict is not a budget; write {'cuda': …, 'default': …}")
     for kind in limit:
         _check_kind(kind)
-    return {kind: _parse_limit(value) for kind, value in limit.items()}
+    return {kind: limit_on(_parse_value(value)) for kind, value in limit.items()}
 
 
 def _check_kind(kind: object) -> None:
@@ -165,10 +166,6 @@ def _check_kind(kind: object) -> None:
             f"unknown device kind {shown(kind)} in the budget; expected cuda, sm90 (a compute"
             f" capability), cpu, another device type or default{hint}"
         )
-
-
-def _parse_limit(limit: object, *, keep_text: bool = False) -> Limit:
-    return limit_on(_parse_value(limit), limit if keep_text and isinstance(limit, str) else "")
 
 
 def _parse_value(limit: object) -> Value:

@@ -610,14 +610,11 @@ class TestRows:
 class TestFunctions:
     """The same without pytest, from the package."""
 
-    def test_they_measure_and_check(self) -> None:
+    def test_they_measure_check_and_compare(self) -> None:
         measured = pytest_attnmem.measure(squares, 8, backend="cpu", warmup=1)
         assert pytest_attnmem.check(measured, 512, exact=True).outcome is WITHIN
-
-    def test_they_compare(self) -> None:
-        comparison = pytest_attnmem.compare(
-            lambda: squares(8), lambda: squares(16), min_saving="75%", backend="cpu"
-        )
+        new, base = lambda: squares(8), lambda: squares(16)
+        comparison = pytest_attnmem.compare(new, base, min_saving="75%", backend="cpu")
         assert comparison.ratio == Fraction(1, 4)
 
     @pytest.mark.parametrize("kind", ["region", "check", "compare"])
