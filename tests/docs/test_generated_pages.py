@@ -108,3 +108,23 @@ def test_the_page_of_compiled_modules_is_current():
 def test_the_table_of_devices_is_current():
     page = (REFERENCE / "devices.md").read_text(encoding="utf-8")
     assert page == run_path(str(SCRIPTS / "devices_table.py"))["render"](page)
+
+
+def test_the_first_hour_is_made_of_its_results_and_each_environment_showed_what_the_pages_show():
+    made = run_path(str(ROOT / "tests" / "first_hour" / "run.py"))
+    found = json.loads(made["DATA"].read_text("utf-8"))
+    assert made["PAGE"].read_text("utf-8") == made["page"](found)
+    assert not [row["wrong"] for row in found.values() if "wrong" in row]
+    assert found.keys() <= {place.name for place in made["PLACES"]} | {"machine"}
+
+
+def test_the_table_of_versions_is_current_and_no_value_is_wrong():
+    made = run_path(str(ROOT / "tests" / "versions" / "run.py"))
+    found = json.loads(made["DATA"].read_text("utf-8"))
+    assert set(found) == set(made["VERSIONS"])
+    text = made["PAGE"].read_text("utf-8")
+    assert made["page"](text, found) == text
+    for version, parts in found.items():
+        assert parts["starts"] == [True], version
+        assert isinstance(parts["eager"], list), version
+        assert not any(False in seen for seen in parts.values() if isinstance(seen, list)), version

@@ -1,35 +1,21 @@
 """The page of other projects' tests, and the numbers that it is made of."""
 
 import json
-import sys
 
 import pytest
 import suites
 
-pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="tomllib is of Python 3.11")
+pytest.importorskip("tomllib", reason="tomllib is of Python 3.11")
+with suites.scripts("suites", "run", "page", "order") as (run, page, order):
+    pass
 
 
-@pytest.fixture
-def scripts():
-    with suites.scripts("suites", "run", "page") as found:
-        yield found
-
-
-def test_the_page_shows_the_recorded_results(scripts):
-    _, page = scripts
+def test_the_pages_show_the_recorded_results():
     assert page.PAGE.read_text("utf-8") == page.written()
-
-
-def test_the_page_of_orders_shows_its_results(scripts, monkeypatch):
-    monkeypatch.delitem(sys.modules, "order", raising=False)
-    import order
-
     assert order.PAGE.read_text("utf-8") == order.page()
-    del sys.modules["order"]
 
 
-def test_each_project_names_what_is_run(scripts):
-    run, _ = scripts
+def test_each_project_names_what_is_run():
     found = run.projects()
     assert len(found) >= 8
     for project in found.values():
@@ -38,8 +24,7 @@ def test_each_project_names_what_is_run(scripts):
         assert set(project.get("backends", ())) <= set(run.WAYS)
 
 
-def test_no_recorded_test_is_red(scripts):
-    _, page = scripts
+def test_no_recorded_test_is_red():
     found = page.results()
     assert {*found} == {*page.projects()}
     ways = [(name, way, one) for name in found for way, one in found[name]["ways"].items()]
@@ -48,14 +33,12 @@ def test_no_recorded_test_is_red(scripts):
 
 
 @pytest.mark.parametrize("way", ["simulated", "null"])
-def test_nine_of_ten_are_measured(scripts, way):
-    _, page = scripts
+def test_nine_of_ten_are_measured(way):
     measured, allocating = page.in_all(page.results(), way)
     assert 10 * measured >= 9 * allocating > 0
 
 
-def test_a_summary_names_the_tests_that_turned_red(scripts):
-    run, page = scripts
+def test_a_summary_names_the_tests_that_turned_red():
     bare = {"seconds": 9, "tests": {"a": "passed", "b": "passed", "c": "failed", "d": "skipped"}}
     triton = "a Triton kernel wrote it"
     null = {
@@ -72,16 +55,14 @@ def test_a_summary_names_the_tests_that_turned_red(scripts):
     assert "| p | null | red | b |" in text
 
 
-def test_each_failure_of_a_project_that_needs_a_gpu_is_red(scripts):
-    run, _ = scripts
+def test_each_failure_of_a_project_that_needs_a_gpu_is_red():
     bare = {"seconds": 1, "tests": {"a": "skipped", "b": "failed"}}
     null = {"seconds": 1, "tests": {"a": "passed", "b": "failed"}, "rows": [("b", "it failed")]}
     found = run.summary({"backends": ["null"]}, {"bare": bare, "null": null})
     assert (found["null"]["red"], found["null"]["rows"]) == (["b"], {"it failed": 1})
 
 
-def test_a_project_of_another_one_has_its_files(scripts):
-    run, _ = scripts
+def test_a_project_of_another_one_has_its_files():
     found = run.projects()
     assert found["transformers-models"]["of"] == found["transformers"]["of"] == "transformers"
     assert found["transformers-models"]["commit"] == found["transformers"]["commit"]
@@ -99,8 +80,7 @@ REPORT = """
 """
 
 
-def test_reports_are_read(scripts, tmp_path):
-    run, _ = scripts
+def test_reports_are_read(tmp_path):
     (tmp_path / "junit.xml").write_text(REPORT)
     assert run.outcomes(tmp_path / "junit.xml") == {
         "m::a": "passed", "m::b": "failed", "m::c": "skipped", "m::d": "failed",

@@ -1,32 +1,25 @@
 """The page of published numbers is what its data say, and the data are of one shape."""
 
-import sys
 from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 import suites
 
-pytestmark = pytest.mark.skipif(sys.version_info < (3, 11), reason="tomllib is of Python 3.11")
+pytest.importorskip("tomllib", reason="tomllib is of Python 3.11")
+with suites.scripts("published", "page", "tables") as (page, tables):
+    pass
 
 
-@pytest.fixture(scope="module")
-def scripts():
-    with suites.scripts("published", "page", "tables") as found:
-        yield found
-
-
-def every(tables):
+def every():
     return [(name, table) for name, one in tables.sources().items() for table in one.tables]
 
 
-def test_the_page_is_current(scripts):
-    page, _ = scripts
+def test_the_page_is_current():
     assert page.PAGE.read_text(encoding="utf-8") == page.page()
 
 
-def test_the_readme_has_the_totals_of_the_page(scripts):
-    page, _ = scripts
+def test_the_readme_has_the_totals_of_the_page():
     readme = (page.ROOT / "README.md").read_text("utf-8")
     pairs = [pair for one in page.shown() for pair in one.numbers]
     assert f"[{len(pairs):,} numbers of real GPUs]" in readme
@@ -35,29 +28,25 @@ def test_the_readme_has_the_totals_of_the_page(scripts):
     assert any(one.table.ranks == 128 and all(p.near for p in one.pairs) for one in page.shown())
 
 
-def test_each_table_has_a_result_or_a_reason(scripts):
-    _, tables = scripts
-    for name, table in every(tables):
+def test_each_table_has_a_result_or_a_reason():
+    for name, table in every():
         assert bool(table.not_comparable) != (table.key() in tables.results(name)), table.what
 
 
-def test_no_result_is_left_of_another_table(scripts):
-    _, tables = scripts
+def test_no_result_is_left_of_another_table():
     for name, source in tables.sources().items():
         assert tables.results(name).keys() <= {table.key() for table in source.tables}, name
     assert {path.stem for path in tables.DATA.glob("*.json")} <= tables.sources().keys()
 
 
-def test_what_differs_has_a_reason_and_nothing_else_has_one(scripts):
-    page, _ = scripts
+def test_what_differs_has_a_reason_and_nothing_else_has_one():
     for one in page.shown():
         differs = not all(pair.equal for pair in one.pairs)
         assert bool(one.table.reason) == differs, f"{one.source.name}: {one.table.what}"
 
 
-def test_the_shape_of_the_tables(scripts):
-    page, tables = scripts
-    for _, table in every(tables):
+def test_the_shape_of_the_tables():
+    for _, table in every():
         assert table.kind in page.KINDS
         assert table.unit in tables.UNITS
         for row in table.rows:
@@ -67,8 +56,7 @@ def test_the_shape_of_the_tables(scripts):
                 assert isinstance(value, exact if table.unit == "B" else (int, Decimal))
 
 
-def test_at_least_1300_numbers_of_nineteen_sources_are_compared(scripts):
-    page, _ = scripts
+def test_at_least_1300_numbers_of_nineteen_sources_are_compared():
     found = [*page.shown()]
     assert sum(len(one.numbers) for one in found) >= 1300
     assert len({one.source.source for one in found}) >= 19
@@ -87,9 +75,8 @@ def test_at_least_1300_numbers_of_nineteen_sources_are_compared(scripts):
         ("B", 1000, None, False),
     ],
 )
-def test_a_number_within_a_hundredth_is_near(scripts, unit, published, nbytes, near):
-    _, tables = scripts
-    table = replace(every(tables)[0][1], unit=unit)
+def test_a_number_within_a_hundredth_is_near(unit, published, nbytes, near):
+    table = replace(every()[0][1], unit=unit)
     assert table.is_near(published, nbytes) is near
 
 
@@ -113,8 +100,7 @@ def test_a_number_within_a_hundredth_is_near(scripts, unit, published, nbytes, n
         ("MiB", "as published", Decimal("1"), None, False),
     ],
 )
-def test_what_is_equal(scripts, unit, digits, published, nbytes, equal):
-    _, tables = scripts
+def test_what_is_equal(unit, digits, published, nbytes, equal):
     texts = dict.fromkeys(("what", "kind", "gpu", "torch", "device", "rerun", "program"), "")
     table = tables.Table(**texts, unit=unit, sizes=[], numbers=["peak"], rows=[[0]])
     assert table.is_equal(published, nbytes, digits) == equal
