@@ -2,18 +2,9 @@
 
 import pytest
 
-BACKENDS = pytest.mark.parametrize(
-    "backend", ["cpu", pytest.param("simulated:H100", marks=pytest.mark.thorough)]
-)
-HEAD = """
-import pytest, torch
-budget, sizes = pytest.mark.memory_budget, pytest.mark.parametrize
-"""
 
-
-@BACKENDS
-def test_a_symbol_without_a_name_must_not_matter(suite, backend):
-    suite.write(f"""{HEAD}
+def test_a_symbol_without_a_name_must_not_matter(short, backend):
+    ran = short.tests("""
 @budget("O(N)")
 @sizes(("B", "N"), [(8, 64)])
 def test_cube(qkv, B, N):
@@ -33,8 +24,7 @@ def test_by_another_name(batch_size, N):
 @sizes(("B", "N"), [(8, 64), (1, 64)])
 def test_unused(B, N):
     torch.empty(64, N)
-""")
-    ran = suite.run(f"--attnmem-backend={backend}")
+""").run(f"--attnmem-backend={backend}")
     over = f"on {backend}; the contract is O(N)"
     cube = "no polynomial fits, and peak grows with B"
     if backend != "cpu":  # larger sizes cost nothing there, and show the form
@@ -46,9 +36,8 @@ def test_unused(B, N):
         assert ran.outcome(test) == "within: does not grow with B"
 
 
-@BACKENDS
-def test_o_of_1_is_what_must_not_grow(suite, backend):
-    suite.write(f"""{HEAD}
+def test_o_of_1_is_what_must_not_grow(short, backend):
+    ran = short.tests("""
 kept = []
 
 @budget("O(1)", metric="retained")
@@ -65,8 +54,7 @@ def test_nothing(N):
 @sizes("N", [64])
 def test_constant(N):
     torch.empty(64)
-""")
-    ran = suite.run(f"--attnmem-backend={backend}")
+""").run(f"--attnmem-backend={backend}")
     assert ran.outcome("test_leak[64]", metric="retained") == (
         f"over: retained grows as 4*N on {backend}; the contract is O(1)"
     )
@@ -75,9 +63,8 @@ def test_constant(N):
     assert ran.outcome("test_constant[64]") == same
 
 
-@BACKENDS
-def test_a_sum_does_not_allow_the_product(suite, backend):
-    suite.write(f"""{HEAD}
+def test_a_sum_does_not_allow_the_product(short, backend):
+    ran = short.tests("""
 @budget("O(N + d)")
 @sizes(("N", "d"), [(64, 16)])
 def test_product(N, d):
@@ -92,16 +79,15 @@ def test_sum(N, d):
 @sizes(("N", "d"), [(64, 16)])
 def test_allowed(N, d):
     torch.empty(N, d)
-""")
-    ran = suite.run(f"--attnmem-backend={backend}")
+""").run(f"--attnmem-backend={backend}")
     assert ran.outcome("test_product[64-16]") == (
         f"over: peak grows as 4*N*d on {backend}; the contract is O(N + d)"
     )
     assert ran.outcome("test_sum[64-16]") == ran.outcome("test_allowed[64-16]") == "within"
 
 
-def test_a_symbol_that_cannot_be_varied_is_told(suite):
-    suite.write(f"""{HEAD}
+def test_a_symbol_that_cannot_be_varied_is_told(short):
+    ran = short.tests("""
 @pytest.fixture(scope="module")
 def weights(d):
     return torch.ones(d, d)
@@ -130,8 +116,7 @@ def test_rejected(H, N):
 @sizes(("M", "N"), [(None, 64)])
 def test_no_size(M, N):
     torch.empty(N)
-""")
-    ran = suite.run()
+""").run()
     assert ran.outcome("test_fixture[64-16]") == (
         "not enforced: d was not varied: the fixture 'weights' takes it, and its scope is not the"
         " test"
@@ -146,8 +131,8 @@ def test_no_size(M, N):
     assert ran.outcome("test_no_size[None-64]") == "within"
 
 
-def test_any_whole_number_is_varied_and_costs_two_runs_if_it_changes_nothing(suite):
-    suite.write(f"""{HEAD}
+def test_any_whole_number_is_varied_and_costs_two_runs_if_it_changes_nothing(short):
+    ran = short.tests("""
 from enum import IntEnum
 runs = []
 
@@ -185,11 +170,10 @@ def test_nothing(N, seed, mode, flag, name, offset):
     torch.empty(N)
 
 def test_runs():
-    assert {{run[1:] for run in runs}} == {{(Mode.FAST, True, "8", 0)}}
+    assert {run[1:] for run in runs} == {(Mode.FAST, True, "8", 0)}
     seeds = [run[0] for run in runs]
-    assert {{*seeds}} == {{12}}  # other runs leave nothing
-""")
-    ran = suite.run("-pno:randomly")
+    assert {*seeds} == {12}  # other runs leave nothing
+""").run("-pno:randomly")
     ends = {row["nodeid"].partition("::")[2]: row["reason"] for row in ran.rows}
     assert ends == {
         "test_kept[4-8-12]": "peak grows as 4096*steps on cpu; the contract is O(window)",
@@ -203,8 +187,8 @@ def test_runs():
     assert ran.outcomes == {"passed": 4, "failed": 2}
 
 
-def test_sizes_are_varied_together_and_in_multiples_as_far_as_they_go(suite):
-    suite.write(f"""{HEAD}
+def test_sizes_are_varied_together_and_in_multiples_as_far_as_they_go(short):
+    ran = short.tests("""
 @budget("O(1)")  # each alone stands still: a window keeps no more than there are steps
 @sizes(("steps", "window"), [(8, 8)])
 def test_together(steps, window):
@@ -215,8 +199,7 @@ def test_together(steps, window):
 def test_grouped(H, Hkv, N):
     assert H % Hkv == 0
     torch.empty(H, N), torch.empty(Hkv, N)
-""")
-    ran = suite.run()
+""").run()
     assert ran.outcome("test_together[8-8]") == (
         "over: peak grows too fast where steps and window grow together: 2.0 KiB at 1 times the"
         " sizes, 4.0 KiB at 2 times the sizes, 6.0 KiB at 3 times the sizes, 8.0 KiB at 4 times the"
@@ -230,15 +213,15 @@ def test_grouped(H, Hkv, N):
 @pytest.mark.parametrize(
     ("contract", "argument", "meant"), [("O(n)", "N", "N"), ("O(Hvk)", "Hkv", "Hkv")]
 )
-def test_a_slip_in_a_name_is_told(suite, contract, argument, meant):
-    suite.write(f"""{HEAD}
+def test_a_slip_in_a_name_is_told(short, contract, argument, meant):
+    short.tests(f"""
 @budget({contract!r})
 @sizes({argument!r}, [64])
 def test_it({argument}):
     torch.empty({argument})
 """)
     symbol = contract[2:-1]
-    assert suite.run().outcome("test_it[64]") == (
+    assert short.run().outcome("test_it[64]") == (
         f"not enforced: memory_budget: contract {contract} varies {symbol}, and the test takes"
         f" {meant}; did you mean {meant}?   test_suite.py:5"
     )

@@ -54,8 +54,7 @@ def test_as_before(N, request):
 
 @pytest.mark.parametrize("backend", ["cpu", "simulated"])
 def test_a_size_that_the_body_reads_is_varied(suite, simulation_imported, backend):
-    suite.write(HEAD + IN_THE_BODY)
-    ran = suite.run(f"--attnmem-backend={backend}")
+    ran = suite.tests(IN_THE_BODY).run(f"--attnmem-backend={backend}")
     assert ran.outcomes == {"failed": 4, "passed": 2}
     over = {row["nodeid"].partition("::")[2] for row in ran.rows if row["outcome"] == "over"}
     assert over == {f"test_{name}[64]" for name in ("value", "params", "factory", "over")}
@@ -138,9 +137,7 @@ def test_ended(N):
 
 
 def test_a_fixture_that_does_not_take_other_sizes_is_named(suite):
-    suite.write(
-        HEAD
-        + """
+    suite.tests("""
 @pytest.fixture
 def fussy(N):
     if N != 64:
@@ -148,7 +145,6 @@ def fussy(N):
     return N
 
 def test_it(N, fussy): torch.ones(N)
-"""
-    )
+""")
     said = "memory_budget: the fixture 'fussy' raised ValueError: too small   test_suite.py:5"
     assert suite.run().short("test_it[64]") == f"FAILED: Failed: {said}"

@@ -42,8 +42,7 @@ OVER = "peak grows as N^2 on scripted; the contract is"
     "options", [(), pytest.param(("-n1",), marks=pytest.mark.thorough)], ids=" ".join
 )
 def test_a_contract_that_is_caught_fails_its_test(scripted, options):
-    scripted.write(HEAD + CAUGHT)
-    ran = scripted.run("--attnmem-strict=off", *options)
+    ran = scripted.tests(CAUGHT).run("--attnmem-strict=off", *options)
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
     assert ran.outcomes == {"failed": 3, "passed": 2}
     assert ran.short("test_caught") == f"FAILED: BudgetExceeded: growth: {OVER} O(N)"

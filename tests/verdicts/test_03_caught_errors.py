@@ -109,8 +109,7 @@ def test_marked(attnmem):
 
 
 def test_checks_compares_and_other_kinds_of_tests_fail_too(scripted):
-    scripted.write(HEAD + CHECKS)
-    ran = scripted.run(has_async=True)
+    ran = scripted.tests(CHECKS).run(has_async=True)
     assert ran.outcomes == {"failed": 8}
     assert ran.summary["over"] == 8
     assert ran.short("test_check").endswith("check: " + OVER.removeprefix("r: "))
@@ -118,9 +117,7 @@ def test_checks_compares_and_other_kinds_of_tests_fail_too(scripted):
 
 
 def test_the_text_is_a_section_where_the_test_fails_for_another_reason(scripted):
-    scripted.write(
-        HEAD
-        + """
+    ran = scripted.tests("""
 def test_it(attnmem):
     with contextlib.suppress(AssertionError): over(attnmem)
     raise ValueError("wrong")
@@ -128,9 +125,7 @@ def test_it(attnmem):
 def test_raised_from(attnmem):
     try: over(attnmem)
     except AssertionError: raise ValueError("wrong")
-"""
-    )
-    ran = scripted.run()
+""").run()
     assert ran.outcomes == {"failed": 2}
     assert ran.short("test_it") == "FAILED: ValueError: wrong"
     for name in ("test_it", "test_raised_from"):
@@ -140,9 +135,7 @@ def test_raised_from(attnmem):
 
 
 def test_a_region_that_an_error_leaves_may_be_over_and_is_never_within(scripted):
-    scripted.write(
-        HEAD
-        + """
+    ran = scripted.tests("""
 def leave(attnmem, used, metric="peak"):
     with contextlib.suppress(ValueError), attnmem.region("r", 100, metric=metric):
         memory.use(used)
@@ -151,9 +144,7 @@ def leave(attnmem, used, metric="peak"):
 def test_over(attnmem): leave(attnmem, 101)
 def test_within(attnmem): leave(attnmem, 100)
 def test_retained(attnmem): leave(attnmem, 101, "retained")
-"""
-    )
-    ran = scripted.run()
+""").run()
     assert ran.outcomes == {"failed": 3}
     assert ran.short("test_over") == f"FAILED: BudgetExceeded: {OVER}"
     left = "not enforced: the region was left by ValueError"
@@ -163,14 +154,10 @@ def test_retained(attnmem): leave(attnmem, 101, "retained")
 
 @pytest.mark.skipif(not hasattr(pytest, "Subtests"), reason="pytest 9 has subtests")
 def test_a_subtest_tells_of_its_own(scripted):
-    scripted.write(
-        HEAD
-        + """
+    ran = scripted.tests("""
 def test_it(attnmem, subtests):
     with subtests.test("part"): over(attnmem)
-"""
-    )
-    ran = scripted.run()
+""").run()
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
     first, section, *lines = ran.report("test_it")
     assert first == "contains 1 failed subtest"
@@ -179,9 +166,7 @@ def test_it(attnmem, subtests):
 
 
 def test_a_row_that_is_over_after_the_test_fails_the_session(scripted):
-    scripted.write(
-        HEAD
-        + """
+    ran = scripted.tests("""
 @pytest.fixture
 def late(attnmem):
     yield
@@ -189,9 +174,7 @@ def late(attnmem):
 
 @pytest.mark.parametrize("n", range(5))
 def test_it(late, n): pass
-"""
-    )
-    ran = scripted.run()
+""").run()
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
     assert ran.outcomes == {"passed": 5}
     named = ", ".join(f"test_suite.py::test_it[{n}]" for n in range(3))
@@ -202,9 +185,7 @@ def test_it(late, n): pass
 
 
 def test_expected_failures_hear_of_what_was_caught(scripted):
-    scripted.write(
-        HEAD
-        + """
+    ran = scripted.tests("""
 @pytest.mark.xfail(strict=True, raises=pytest_attnmem.BudgetExceeded)
 def test_marker(attnmem):
     with contextlib.suppress(AssertionError): over(attnmem)
@@ -212,9 +193,7 @@ def test_marker(attnmem):
 def test_call(attnmem):
     with contextlib.suppress(AssertionError): over(attnmem)
     pytest.xfail("known")
-"""
-    )
-    ran = scripted.run()
+""").run()
     assert ran.result.ret == pytest.ExitCode.OK
     assert ran.outcomes == {"xfailed": 2}
     assert [row["expected"] for row in ran.rows] == [True, True]

@@ -8,9 +8,6 @@ import pytest
 from pytest_attnmem.cli import main
 
 SUITE = """
-import pytest
-from scripted import memory
-
 @pytest.mark.memory_budget(100)
 def test_within(): memory.use(100)
 
@@ -27,7 +24,7 @@ LINE = "attnmem: 3 budgets, 2 within, 0 over, 0 not enforced, 1 expected failure
 
 @pytest.fixture
 def ran(scripted, monkeypatch):
-    scripted.write(SUITE)
+    scripted.tests(SUITE)
     monkeypatch.chdir(scripted.path)
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     files = [f"--attnmem-{kind}=rows.{kind}" for kind in ("markdown", "csv", "html")]
@@ -65,8 +62,7 @@ def test_it_is_told_everywhere(scripted, ran):
 
 def test_it_is_told_of_a_worker_too(scripted):
     pytest.importorskip("xdist")
-    scripted.write(SUITE)
-    ran = scripted.run("-n1")
+    ran = scripted.tests(SUITE).run("-n1")
     assert ran.result.ret == pytest.ExitCode.OK
     assert ran.line == f"{LINE} (--attnmem-report for the table)"
 
@@ -87,7 +83,7 @@ def test_the_commands_tell_it(ran, capsys):
 
 
 def test_a_regression_that_is_expected_is_no_regression_of_the_baseline(scripted):
-    scripted.write(SUITE.replace("memory_budget(100)", "memory_budget"))
+    scripted.tests(SUITE.replace("memory_budget(100)", "memory_budget"))
     entries = [
         {"test": f"test_suite.py::{test}", "metric": "peak", "on": "scripted", "bytes": 100}
         for test in ("test_expected", "test_unexpectedly_fine", "test_within")
@@ -98,10 +94,7 @@ def test_a_regression_that_is_expected_is_no_regression_of_the_baseline(scripted
 
 
 def test_a_test_that_fails_in_another_way_than_expected_is_over(scripted):
-    scripted.write("""
-import pytest
-from scripted import memory
-
+    ran = scripted.tests("""
 @pytest.mark.memory_budget(100)
 @pytest.mark.xfail(raises=ValueError)
 def test_it(): memory.use(101)
@@ -113,7 +106,6 @@ def late(attnmem):
 
 @pytest.mark.xfail
 def test_teardown(late): assert False
-""")
-    ran = scripted.run()
+""").run()
     assert ran.outcomes == {"failed": 1, "xfailed": 2}
     assert [(row["region"], row["expected"]) for row in ran.rows] == [("", False), ("late", True)]

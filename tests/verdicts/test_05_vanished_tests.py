@@ -5,9 +5,6 @@ import pytest
 from pytest_attnmem.cli import main
 
 SUITE = """
-import pytest
-from scripted import memory
-
 @pytest.mark.memory_budget(100)
 @pytest.mark.parametrize("n", "abc")
 def test_it(n): memory.use(100)
@@ -21,7 +18,7 @@ def test_skipped(): pass
 @pytest.fixture
 def compare(scripted, monkeypatch, capsys):
     """Compares a whole session with one that ran some of its tests only."""
-    scripted.write(SUITE)
+    scripted.tests(SUITE)
     monkeypatch.chdir(scripted.path)
     scripted.run(json_file="base.json")
 

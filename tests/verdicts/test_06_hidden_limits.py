@@ -11,31 +11,25 @@ mb = pytest.mark.memory_budget
 def test_other(): pass
 """
 
-#: A suite whose test_it has two markers of one metric, the line of the closer, and of the other.
+MB, IT = "pytest.mark.memory_budget", "def test_it(self=None): memory.use(64 << 20)"
+#: A suite whose test_it has two markers of one metric, and the line of the closer; line 8 has the
+#: other.
 HIDDEN = {
-    "options": ('@mb("1 MiB")\nclass TestIt:\n    @mb(tolerance="1%")\n    {test}', 9, 7),
-    "bare": ('@mb("1 MiB")\nclass TestIt:\n    @mb\n    {test}', 9, 7),
-    "bare class": ('pytestmark = mb("1 MiB")\n@mb()\nclass TestIt:\n    {test}', 8, 7),
-    "function": ('pytestmark = mb("1 MiB")\n@mb\n{test}', 8, 7),
+    "options": (f'@{MB}("1 MiB")\nclass TestIt:\n    @{MB}(tolerance="1%")\n    {IT}', 10),
+    "bare": (f'@{MB}("1 MiB")\nclass TestIt:\n    @{MB}\n    {IT}', 10),
+    "bare class": (f'pytestmark = {MB}("1 MiB")\n@{MB}()\nclass TestIt:\n    {IT}', 9),
+    "function": (f'pytestmark = {MB}("1 MiB")\n@{MB}\n{IT}', 9),
 }
 
 
-@pytest.mark.parametrize(("text", "here", "there"), HIDDEN.values(), ids=HIDDEN)
-def test_a_marker_without_a_limit_may_not_hide_a_limit(scripted, text, here, there):
-    test = "def test_it(self=None): memory.use(64 << 20)"
-    suite = HEAD.replace("mb = pytest.mark.memory_budget\n", "") + text.format(test=test)
-    scripted.write(
-        suite.replace("@mb", "@pytest.mark.memory_budget").replace(
-            "= mb", "= pytest.mark.memory_budget"
-        )
-    )
-    ran = scripted.run()
+@pytest.mark.parametrize(("text", "line"), HIDDEN.values(), ids=HIDDEN)
+def test_a_marker_without_a_limit_may_not_hide_a_limit(scripted, text, line):
+    ran = scripted.tests(text).run()
     assert ran.outcomes["errors"] >= 1
     (row,) = (row for row in ran.rows if row["nodeid"].endswith("test_it"))
     assert row["reason"] == (
-        "memory_budget: a marker without a limit hides the limit '1 MiB' of"
-        f" test_suite.py:{there}; markers do not merge, so give the limit too  "
-        f" test_suite.py:{here}"
+        "memory_budget: a marker without a limit hides the limit '1 MiB' of test_suite.py:8;"
+        f" markers do not merge, so give the limit too   test_suite.py:{line}"
     )
 
 
@@ -49,8 +43,7 @@ TWICE = {
 
 @pytest.mark.parametrize("text", TWICE.values(), ids=TWICE)
 def test_two_markers_of_one_metric_in_one_place_are_refused(scripted, text):
-    scripted.write(HEAD + text)
-    ran = scripted.run()
+    ran = scripted.tests(text).run()
     assert ran.outcomes["errors"] >= 1
     (row,) = (row for row in ran.rows if row["nodeid"].endswith("test_it"))
     assert row["outcome"] == "not enforced"
@@ -61,9 +54,7 @@ def test_two_markers_of_one_metric_in_one_place_are_refused(scripted, text):
 
 
 def test_markers_that_hide_none_stay_valid(scripted):
-    scripted.write(
-        HEAD
-        + """
+    ran = scripted.tests("""
 @mb(1)
 class TestBase:
     def test_base(self): memory.use(1)
@@ -82,9 +73,7 @@ def late(request): request.applymarker(mb(50))
 
 @mb(100)
 def test_late(late): memory.use(1)
-"""
-    )
-    ran = scripted.run()
+""").run()
     limits = {
         (row["nodeid"].partition("::")[2], row["metric"]): row["limit_bytes"] for row in ran.rows
     }

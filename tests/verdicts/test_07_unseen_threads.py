@@ -56,8 +56,9 @@ def test_a_thread_that_the_body_starts(suite):
         f"\n@budget\ndef {names[name]}():\n    torch.empty(1)\n    {body}\n"
         for name, body in BODIES.items()
     )
-    suite.write(HEAD + HELP + "".join(bodies) + "\ndef test_end(): over.release()\n")
-    ran = suite.run("--attnmem-strict=off")
+    ran = suite.tests(f"{HELP}{''.join(bodies)}\ndef test_end(): over.release()\n").run(
+        "--attnmem-strict=off"
+    )
     assert ran.outcomes == {"passed": len(RAW) + 1, "failed": len(BODIES) - len(RAW)}
     for name, test in names.items():
         outcome = ran.outcome(test)
@@ -69,9 +70,7 @@ def test_a_thread_that_the_body_starts(suite):
 
 
 def test_a_fork_of_a_script(suite):
-    suite.write(
-        HEAD
-        + """
+    suite.tests("""
 @torch.jit.script
 def work(x: torch.Tensor):
     return (torch.ones(1 << 20) + x).sum()
@@ -85,21 +84,17 @@ fork(x)  # the threads of the pool are there
 
 @budget
 def test_it(): fork(x)
-"""
-    )
+""")
     assert suite.run().outcome("test_it") == f"not enforced: a thread was started, {SEES}"
 
 
 def test_threads_of_kernels_are_no_threads_of_the_program(suite):
-    suite.write(
-        HEAD
-        + """
+    suite.tests("""
 @pytest.mark.memory_budget("64 MiB")
 def test_it():
     torch.set_num_threads(4)
     a = torch.ones(512, 512, requires_grad=True)
     (a @ a).exp().sum().backward()
     torch.set_num_threads(1)
-"""
-    )
+""")
     assert suite.run().outcome("test_it") == "within"

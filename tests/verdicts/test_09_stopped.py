@@ -2,12 +2,6 @@
 
 import pytest
 
-HEAD = """
-import sys
-import pytest
-from scripted import memory
-"""
-
 STOPS = {
     "exit": ('pytest.exit("done", 0)', "done"),
     "exit with a code": ('pytest.exit("two\\nlines", 3)', "two lines"),
@@ -16,9 +10,7 @@ STOPS = {
 
 @pytest.mark.parametrize(("stop", "why"), STOPS.values(), ids=STOPS)
 def test_a_body_that_stops_the_session_is_not_enforced(scripted, stop, why):
-    scripted.write(
-        HEAD
-        + f"""
+    ran = scripted.tests(f"""
 @pytest.mark.memory_budget(100)
 def test_before(): memory.use(100)
 
@@ -29,9 +21,7 @@ def test_it():
 
 @pytest.mark.memory_budget(100)
 def test_after(): memory.use(100)
-"""
-    )
-    ran = scripted.run()
+""").run()
     assert ran.outcome("test_before") == "within"
     assert ran.outcome("test_it") == f"not enforced: the session was stopped: {why}"
     assert len(ran.rows) == 2
@@ -44,16 +34,12 @@ def test_after(): memory.use(100)
 
 @pytest.mark.parametrize("used", [100, 101])
 def test_exit_code_0_is_not_green_where_the_body_is_over_by_then(scripted, used):
-    scripted.write(
-        HEAD
-        + f"""
+    ran = scripted.tests(f"""
 @pytest.mark.memory_budget(100)
 def test_it():
     memory.use({used})
     pytest.exit("done", 0)
-"""
-    )
-    ran = scripted.run()
+""").run()
     (row,) = ran.rows
     if used == 101:
         assert row["outcome"] == "over"
@@ -72,17 +58,13 @@ def test_it():
 def test_a_fixture_that_stops_the_session(scripted, phase):
     lines = ['pytest.exit("done")', "yield"]
     body = "; ".join(lines if phase == "setup" else reversed(lines))
-    scripted.write(
-        HEAD
-        + f"""
+    ran = scripted.tests(f"""
 @pytest.fixture
 def stopping(): {body}
 
 @pytest.mark.memory_budget(100)
 def test_it(stopping): memory.use(100)
-"""
-    )
-    ran = scripted.run()
+""").run()
     stopped = "not enforced: the session was stopped: done"
     assert ran.outcome("test_it") == ("within" if phase == "teardown" else stopped)
 
@@ -90,16 +72,12 @@ def test_it(stopping): memory.use(100)
 @pytest.mark.thorough
 def test_a_worker_that_stops_sends_its_row(scripted):
     pytest.importorskip("xdist")
-    scripted.write(
-        HEAD
-        + """
+    ran = scripted.tests("""
 @pytest.mark.memory_budget(100)
 def test_it():
     memory.use(101)
     pytest.exit("done", 0)
-"""
-    )
-    ran = scripted.run("-n1")
+""").run("-n1")
     assert ran.result.ret != pytest.ExitCode.OK
     assert ran.outcome("test_it").startswith("over: ")
 
@@ -108,16 +86,14 @@ def test_it():
     ("used", "outcome"), [(100, "not enforced: the test failed: SystemExit"), (101, "over: ")]
 )
 def test_a_body_that_leaves_the_process_fails_and_has_a_row(scripted, used, outcome):
-    scripted.write(
-        HEAD
-        + f"""
+    ran = scripted.tests(f"""
+import sys
+
 @pytest.mark.memory_budget(100)
 def test_it():
     memory.use({used})
     sys.exit(0)
-"""
-    )
-    ran = scripted.run()
+""").run()
     assert ran.outcomes == {"failed": 1}
     assert ran.short("test_it") == "FAILED: SystemExit: 0"
     assert ran.outcome("test_it").startswith(outcome)
@@ -146,8 +122,7 @@ def test_closed(attnmem):
 
 
 def test_a_region_in_a_generator_that_nobody_ends_has_a_row(scripted):
-    scripted.write(HEAD + GENERATOR)
-    ran = scripted.run()
+    ran = scripted.tests(GENERATOR).run()
     assert ran.outcomes == {"passed": 1, "failed": 2}
     assert ran.outcome("test_it", "part") == "not enforced: the test ended inside the region"
     assert ran.outcome("test_next") == "within"
@@ -159,9 +134,7 @@ def test_a_region_in_a_generator_that_nobody_ends_has_a_row(scripted):
 
 @pytest.mark.thorough
 def test_a_generator_that_the_interpreter_ends_prints_nothing(suite):
-    suite.write("""
-import torch
-
+    suite.tests("""
 def parts(attnmem):
     with attnmem.region("part", 100):
         torch.ones(4)

@@ -3,8 +3,6 @@
 from pathlib import Path
 
 SUITE = """
-import pytest, torch
-
 @pytest.mark.memory_budget("1 MiB")
 def test_marked():
     torch.empty(4)
@@ -35,15 +33,13 @@ def names(ran):
 
 
 def test_the_marker_selects_what_is_measured(suite):
-    suite.write(SUITE)
-    ran = suite.run("-m", "attnmem", "--strict-markers", "-W", "error")
+    ran = suite.tests(SUITE).run("-m", "attnmem", "--strict-markers", "-W", "error")
     assert names(ran) == ["test_indirect", "test_marked", "test_regions"]
     assert len(ran.rows) == 3
 
 
 def test_a_default_limit_measures_every_test(suite):
-    suite.write(SUITE)
-    ran = suite.run("-m", "attnmem", "--attnmem-default=1 MiB")
+    ran = suite.tests(SUITE).run("-m", "attnmem", "--attnmem-default=1 MiB")
     assert len(names(ran)) == 5
 
 

@@ -5,8 +5,6 @@ import pytest
 pytestmark = pytest.mark.usefixtures("simulation_imported")
 
 MASKED = """
-import pytest, torch
-
 def masked(q, k, v, mask):
     if torch.all(mask == 1):
         return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -24,7 +22,7 @@ def test_linear(qkv, N):
 
 
 def test_the_branch_is_taken_that_a_device_takes_by_its_values(suite):
-    suite.write(MASKED)
+    suite.tests(MASKED)
     assert suite.run().outcome("test_linear[4096]") == "within"
-    suite.write(MASKED.replace("torch.ones(2, N, dtype", "torch.zeros(2, N, dtype"))
+    suite.tests(MASKED.replace("torch.ones(2, N, dtype", "torch.zeros(2, N, dtype"))
     assert suite.run().outcome("test_linear[4096]").startswith("over: peak grows as ")

@@ -1,4 +1,4 @@
-"""A limit that is exceeded before a program names the device is held to where its tensors are."""
+"""A limit is held to where tensors are, though a program names the device late and runs again."""
 
 import pytest
 
@@ -67,8 +67,6 @@ def test_tensors_that_turn_out_to_be_on_the_host_exceed_nothing(suite):
 
 
 NAMED_NEVER = """
-import pytest, torch
-
 runs = []
 
 @pytest.mark.memory_budget
@@ -94,8 +92,7 @@ def test_runs():
 
 
 def test_a_program_that_names_no_device_exceeds_its_limits_as_before(suite):
-    suite.write(NAMED_NEVER)
-    ran = suite.run("--attnmem-backend=simulated", "--attnmem-explain=off")
+    ran = suite.tests(NAMED_NEVER).run("--attnmem-backend=simulated", "--attnmem-explain=off")
     assert ran.outcomes == {"passed": 1, "failed": 3}
     device = "simulated:A100-80GB"
     assert ran.short("test_region").endswith(
@@ -109,9 +106,7 @@ def test_a_program_that_names_no_device_exceeds_its_limits_as_before(suite):
 
 
 def test_a_failure_says_how_often_the_body_ran(suite):
-    suite.write("""
-import torch
-
+    ran = suite.tests("""
 runs = []
 
 def test_it(attnmem):
@@ -121,8 +116,7 @@ def test_it(attnmem):
     with attnmem.region("second"):
         table.to("cudart"[:4])
     assert len(runs) == 1
-""")
-    ran = suite.run("--attnmem-strict=off", "--attnmem-backend=simulated")
+""").run("--attnmem-strict=off", "--attnmem-backend=simulated")
     assert (
         "the body ran three times: 'cuda' is named at test_suite.py:11, after tensors were made"
         " without a device; name the device of each tensor, and it runs once"
@@ -174,3 +168,58 @@ def test_a_body_of_an_expected_failure_starts_again(suite):
     assert ran.outcome("TestCase::test_named") == "not enforced: xfailed"
     assert ran.outcome("test_skipped") == "not enforced: skipped"
     assert ran.outcome("test_reason") == "not enforced: xfailed: one day"
+
+
+#: The device has a name that nobody can read in the code: else a body runs once.
+TWICE = """
+import unittest
+import pytest, torch
+
+CUDA = "cu" "da "
+
+@pytest.mark.memory_budget("1 MiB")
+def test_it(made=[]):
+    table = torch.ones(4)
+    made.append(1)
+    table.to(CUDA.strip())
+    assert len(made) == 1
+
+@pytest.mark.memory_budget("1 MiB")
+class TestCase(unittest.TestCase):
+    made = 0
+
+    def test_it(self):
+        table = torch.ones(4)
+        TestCase.made += 1
+        table.to(CUDA.strip())
+        self.assertEqual(TestCase.made, 1)
+
+@pytest.mark.memory_budget("1 MiB")
+def test_within():
+    torch.ones(4).to(CUDA.strip())
+
+@pytest.mark.memory_budget("1 B")
+def test_over():
+    torch.ones(4).to(CUDA.strip())
+"""
+
+
+@pytest.fixture
+def ran(suite):
+    suite.write(TWICE)
+    return suite.run("--attnmem-backend=simulated:H100", "-rA")
+
+
+@pytest.mark.parametrize(("test", "line"), [("test_it", 11), ("TestCase.test_it", 21)])
+def test_a_failure_says_that_the_body_ran_twice(ran, test, line):
+    assert (
+        f"the body ran twice: 'cuda' is named at test_suite.py:{line}, after tensors were made"
+        " without a device; name the device of each tensor, and it runs once"
+    ) in ran.report(test)
+    assert any("2 == 1" in line or "2 != 1" in line for line in ran.report(test))
+
+
+def test_a_verdict_does_not(ran):
+    assert ran.text.count("the body ran twice") == 2
+    assert ran.outcome("test_within") == "within"
+    assert ran.row("test_over")["outcome"] == "over"

@@ -4,7 +4,8 @@ import sys
 
 import pytest
 
-HEAD = """
+#: The start of a suite whose tests use a lazy module.
+STEP = """
 import pytest
 import torch
 from torch import nn
@@ -37,23 +38,20 @@ sys.modules[f"torch.attnmem_lazy_{len(sys.modules)}"] = sys.modules[__name__]
 def lazy(suite):
     """A suite with a module that pins the frames that import it, and is torch's."""
     suite.write(LAZY, "attnmem_lazy.py")
+    suite.head = STEP
     yield suite
     for name in [name for name in sys.modules if name.startswith("torch.attnmem_lazy_")]:
         del sys.modules[name]
 
 
 def test_the_first_test_that_uses_a_lazy_module_is_judged_as_the_second(lazy):
-    lazy.write(
-        HEAD
-        + """
+    ran = lazy.tests("""
 @retained
 def test_first(): step()
 
 @retained
 def test_second(): step()
-"""
-    )
-    ran = lazy.run()
+""").run()
     assert ran.outcomes == {"passed": 2}
     for test in ("test_first", "test_second"):
         row = ran.row(test, metric="retained")
@@ -62,9 +60,7 @@ def test_second(): step()
 
 
 def test_what_is_kept_is_over_all_the_same(lazy):
-    lazy.write(
-        HEAD
-        + """
+    ran = lazy.tests("""
 cache = []
 
 class Node:
@@ -83,9 +79,7 @@ def test_forget():
 def test_cycle():
     step()
     Node()
-"""
-    )
-    ran = lazy.run()
+""").run()
     assert ran.outcomes == {"failed": 2, "passed": 1}
     assert ran.row("test_once", metric="retained")["retained_bytes"] == 256
     assert ran.row("test_cycle", metric="retained")["retained_bytes"] == 1024
@@ -96,9 +90,7 @@ PEAK = '@pytest.mark.memory_budget("1 MiB")'
 
 @pytest.mark.parametrize("markers", [f"{PEAK}\n@retained", f"@retained\n{PEAK}"])
 def test_what_is_kept_once_is_over_beside_a_peak(lazy, markers):
-    lazy.write(
-        HEAD
-        + f"""
+    ran = lazy.tests(f"""
 cache = []
 
 {markers}
@@ -112,9 +104,7 @@ def test_forget():
 
 {markers}
 def test_nothing(): step()
-"""
-    )
-    ran = lazy.run()
+""").run()
     assert ran.outcomes == {"failed": 1, "passed": 2}
     row = ran.row("test_once", metric="retained")
     assert (row["outcome"], row["retained_bytes"]) == ("over", 256)
@@ -124,9 +114,7 @@ def test_nothing(): step()
 
 
 def test_regions_and_checks_are_not_enforced_and_no_baseline_has_them(lazy):
-    lazy.write(
-        HEAD
-        + """
+    ran = lazy.tests("""
 def test_region(attnmem):
     with attnmem.region("step", 0, metric="retained"): step()
 
@@ -140,9 +128,7 @@ def test_check(attnmem):
 
 def test_again(attnmem):
     attnmem.check(attnmem.measure(step), 0, metric="retained")
-"""
-    )
-    ran = lazy.run("--attnmem-strict=off", "--attnmem-update=all")
+""").run("--attnmem-strict=off", "--attnmem-update=all")
     assert ran.outcomes == {"passed": 4}
     for test, part in (("test_region", "step"), ("test_check", "check")):
         reason = ran.row(test, part, "retained")["reason"]
@@ -158,9 +144,7 @@ def test_again(attnmem):
 
 
 def test_the_first_use_in_a_compare_or_a_growth_is_not_taken_for_memory_kept(lazy):
-    lazy.write(
-        HEAD
-        + """
+    ran = lazy.tests("""
 def kept(): return torch.ones(512)
 
 def test_compare(attnmem):
@@ -172,9 +156,7 @@ def test_forget():
 
 def test_growth(attnmem):
     attnmem.growth(lambda N: step(), N=[256, 512, 768, 1024], metric="retained")
-"""
-    )
-    ran = lazy.run("--attnmem-strict=off")
+""").run("--attnmem-strict=off")
     assert ran.outcomes == {"passed": 2, "failed": 1}
     outcome = ran.outcome("test_compare", "compare", "retained")
     doubt = "the first use of torch.attnmem_lazy_"
@@ -183,10 +165,7 @@ def test_growth(attnmem):
 
 
 def test_what_the_first_run_alone_keeps_is_named(suite):
-    suite.write("""
-import pytest
-import torch
-
+    suite.tests("""
 cache = []
 
 @pytest.mark.memory_budget(0, metric="retained")
@@ -195,16 +174,14 @@ def test_it():
 """)
     assert suite.run().report("test_it")[-4:] == [
         "  held at the end (1 tensor):",
-        "    1.0 KiB  [256] float32  ones  test_suite.py:9  in test_it",
+        "    1.0 KiB  [256] float32  ones  test_suite.py:8  in test_it",
         "             held by test_suite.cache[0]",
         "  attnmem explain retained",
     ]
 
 
 def test_a_second_call_that_keeps_less_is_no_scratch(suite):
-    suite.write("""
-import torch
-
+    suite.tests("""
 cache = []
 
 def fill():

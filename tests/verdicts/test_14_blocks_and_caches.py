@@ -1,20 +1,13 @@
 """Block-wise code and code with a cache get a verdict, or a reason that says what to do."""
 
-from pathlib import Path
-
 import pytest
 import torch
 
 from pytest_attnmem import BudgetExceeded, growth
 
-LINES = Path(__file__).read_text("utf-8").splitlines()
-HEAD = """
-import pytest, torch
-budget, sizes = pytest.mark.memory_budget, pytest.mark.parametrize
-"""
-BLOCKS = f"""{HEAD}
+BLOCKS = """
 def blocks(N, mask):
-    allowed = torch.ones(N, N, dtype=torch.bool) if mask else None  # guilty
+    allowed = torch.ones(N, N, dtype=torch.bool) if mask else None
     for start in range(0, N, 128):
         q, k = torch.empty(min(128, N), 64), torch.empty(min(256, N), 64)
         scores = q @ k.mT
@@ -27,24 +20,19 @@ def test_blocks(N, mask):
 """
 
 
-@pytest.mark.parametrize(
-    "backend", ["cpu", pytest.param("simulated:H100", marks=pytest.mark.thorough)]
-)
-def test_blocks_are_judged_by_what_is_beneath_them(suite, backend):
-    suite.write(BLOCKS)
-    ran = suite.run(f"--attnmem-backend={backend}")
+def test_blocks_are_judged_by_what_is_beneath_them(short, backend):
+    ran = short.tests(BLOCKS).run(f"--attnmem-backend={backend}")
     assert ran.outcome("test_blocks[1024-False]") == "within"
     row = ran.row("test_blocks[1024-True]")
     assert row["outcome"] == "over"
     assert row["reason"].endswith("the contract is O(N*d)")
-    line = 1 + next(n for n, text in enumerate(BLOCKS.splitlines()) if "# guilty" in text)
     (held,) = (shown for shown in ran.result.outlines if "[1024, 1024] bool" in shown)
-    assert f"test_suite.py:{line}" in held
+    assert "test_suite.py:6 " in held
 
 
 def test_a_shape_shows_what_four_sizes_of_bytes_do_not():
     def blocks(N):
-        allowed = torch.ones(N, N, dtype=torch.bool)  # guilty
+        allowed = torch.ones(N, N, dtype=torch.bool)
         for _ in range(0, N, 128):
             torch.empty(512, 256)
         return allowed
@@ -52,9 +40,9 @@ def test_a_shape_shows_what_four_sizes_of_bytes_do_not():
     grown = growth(blocks, N=[256, 512, 1024, 2048], backend="cpu")
     with pytest.raises(BudgetExceeded) as error:
         grown.assert_within("O(N)")
-    line = 1 + next(n for n, text in enumerate(LINES) if "torch.bool)  # guilty" in text)
+    line = blocks.__code__.co_firstlineno + 1
     assert str(error.value).startswith(
-        f"growth: ones at {Path(__file__).name}:{line} grows as N^2 on cpu;"
+        f"growth: ones at test_14_blocks_and_caches.py:{line} grows as N^2 on cpu;"
     )
 
 
@@ -77,14 +65,13 @@ def test_the_second_run_counts_where_the_first_fills_a_cache():
         grown.assert_within("O(1)")
 
 
-def test_sizes_that_cannot_tell_are_not_enforced_and_show_the_points(suite):
-    suite.write(f"""{HEAD}
+def test_sizes_that_cannot_tell_are_not_enforced_and_show_the_points(short):
+    ran = short.tests("""
 @budget("O(N*d)")
 @sizes("N", [1024])
 def test_it(N):
     torch.ones(N * N.bit_length())
-""")
-    ran = suite.run()
+""").run()
     points = (
         "4.0 KiB at 128, 9.0 KiB at 256, 13.5 KiB at 384, 20.0 KiB at 512, 30.0 KiB at 768, 32.5"
         " KiB at 832, 35.0 KiB at 896, 37.5 KiB at 960, 44.0 KiB at 1024"
@@ -95,12 +82,9 @@ def test_it(N):
     assert ran.outcomes == {"failed": 1}
 
 
-@pytest.mark.parametrize(
-    "backend", ["cpu", pytest.param("simulated:H100", marks=pytest.mark.thorough)]
-)
-def test_a_cache_that_is_filled_once_needs_no_warmup(suite, backend):
-    suite.write(f"""{HEAD}
-cache = {{}}
+def test_a_cache_that_is_filled_once_needs_no_warmup(short, backend):
+    ran = short.tests("""
+cache = {}
 
 def attention(N):
     if "table" not in cache:
@@ -120,16 +104,15 @@ def empty():
 @sizes("N", [512])
 def test_warm(empty, N):
     attention(N)
-""")
-    ran = suite.run(f"--attnmem-backend={backend}")
+""").run(f"--attnmem-backend={backend}")
     assert ran.outcome("test_first[512]") == "within"  # each size is measured with it filled
     assert ran.outcome("test_warm[512]") == "within"
     assert ran.outcomes == {"passed": 2}
 
 
-def test_scratch_that_begins_at_a_size_leaves_no_doubt(suite):
+def test_scratch_that_begins_at_a_size_leaves_no_doubt(short):
     """A reduction takes scratch from some size on, and a training step ends in a reduction."""
-    suite.write(f"""{HEAD}
+    short.tests("""
 @budget("O(N)")
 @sizes("N", [512])
 def test_step(qkv, N):
@@ -137,12 +120,10 @@ def test_step(qkv, N):
     layer = torch.nn.Linear(64, 64, device=x.device)
     layer(x).square().sum().backward()
 """)
-    assert suite.run("--attnmem-backend=simulated:H100").outcome("test_step[512]") == "within"
+    assert short.run("--attnmem-backend=simulated:H100").outcome("test_step[512]") == "within"
 
 
 STORAGES = """
-import pytest, torch
-
 @pytest.mark.memory_budget("O(N)")
 @pytest.mark.parametrize("N", [64])
 @pytest.mark.parametrize("make", [
@@ -156,9 +137,8 @@ def test_it(N, make):
 """
 
 
-def test_a_storage_beneath_the_peak_counts_though_it_is_of_no_tensor(suite):
-    suite.write(STORAGES)
-    ran = suite.run("--attnmem-backend", "cpu", "--attnmem-explain", "off")
+def test_a_storage_beneath_the_peak_counts_though_it_is_of_no_tensor(short):
+    ran = short.tests(STORAGES).run("--attnmem-backend", "cpu", "--attnmem-explain", "off")
     assert ran.outcomes == {"failed": 2, "passed": 1}
     for name in ("made", "resized"):
         reason = "memory of no tensor, beneath the peak, grows as 4*N^2"

@@ -167,9 +167,7 @@ def test_a_part_that_is_renamed_is_nothing_more(suite, monkeypatch):
 
 
 def test_the_shape_of_inputs_that_qkv_makes_is_proved(suite, monkeypatch):
-    suite.write("""
-import pytest
-
+    suite.tests("""
 @pytest.mark.memory_budget("1 KiB")
 def test_it(qkv):
     q, k, v = qkv(3, 4, 64, 16)

@@ -34,10 +34,7 @@ def test_what_the_budget_grows_as(suite, limit, symbols, names, sizes, told):
 
 
 def test_a_length_that_qkv_was_not_given_is_the_other(suite):
-    suite.write("""
-import pytest
-import torch
-
+    suite.tests("""
 @pytest.mark.memory_budget("B*H*N*M*itemsize")
 @pytest.mark.parametrize("N", [256])
 def test_it(qkv, N):

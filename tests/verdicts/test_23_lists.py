@@ -55,33 +55,26 @@ def test_equal_tensors_are_one_line_and_so_are_parameters(suite, backend, optimi
 
 
 def test_a_marker_and_a_region_that_fail_at_once_list_tensors_once(suite):
-    suite.write("""
-import pytest
-import torch
-
+    ran = suite.tests("""
 @pytest.mark.memory_budget("1 KiB")
 def test_it(attnmem):
     with attnmem.region("all", "1 KiB"):
         torch.empty(4096)
-""")
-    ran = suite.run("--attnmem-backend=cpu", shown=())
+""").run("--attnmem-backend=cpu", shown=())
     assert [line for line in ran.report("test_it") if "held at" in line or "[4096]" in line] == [
         "E         held at the peak (1 tensor):",
-        "E           16.0 KiB  [4096] float32  empty  test_suite.py:8  in test_it",
+        "E           16.0 KiB  [4096] float32  empty  test_suite.py:7  in test_it",
     ]
     assert ran.report("test_it")[-3:] == [
         "peak 16.0 KiB exceeds budget 1.0 KiB (16.0x) on cpu",
-        "  budget    1 KiB   test_suite.py:5",
+        "  budget    1 KiB   test_suite.py:4",
         "  attnmem explain temporaries",
     ]
 
 
 def test_a_model_that_other_tests_share_is_told_as_the_first_run_has_it(suite):
     """The second run finds gradients that the first one made."""
-    suite.write("""
-import pytest
-import torch
-
+    ran = suite.tests("""
 @pytest.fixture(scope="session")
 def model():
     return torch.nn.Linear(64, 64, bias=False)
@@ -89,17 +82,13 @@ def model():
 @pytest.mark.memory_budget("1 KiB")
 def test_step(model):
     model(torch.ones(4, 64)).sum().backward()
-""")
-    ran = suite.run("--attnmem-backend=simulated:H100")
+""").run("--attnmem-backend=simulated:H100")
     held = ran.row("test_step")["held"]
     assert sum(one["bytes"] for one in held) == ran.row("test_step")["peak_bytes"]
 
 
 def test_a_megabyte_of_gigabytes_is_readable(scripted):
-    scripted.write("""
-import pytest
-from scripted import memory
-
+    scripted.tests("""
 @pytest.mark.memory_budget
 def test_it():
     memory.use(8740929536)

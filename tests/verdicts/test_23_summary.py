@@ -1,9 +1,6 @@
 """The end of a session tells why a budget was not enforced, and that budgets are off."""
 
 SUITE = """
-import pytest
-from scripted import memory
-
 @pytest.mark.parametrize("n", range(2))
 @pytest.mark.memory_budget(10)
 def test_nothing(n): pass
@@ -24,7 +21,7 @@ def test_elsewhere(): memory.use(1)
 
 
 def test_reasons_are_told_without_another_run_the_most_frequent_first(scripted):
-    scripted.write(SUITE)
+    scripted.tests(SUITE)
     lines = scripted.run().result.outlines
     start = next(i for i, line in enumerate(lines) if line.startswith("attnmem: "))
     assert lines[start : start + 6] == [
@@ -38,12 +35,10 @@ def test_reasons_are_told_without_another_run_the_most_frequent_first(scripted):
 
 
 def test_the_table_has_each_of_them_and_they_are_not_told_twice(scripted):
-    scripted.write(SUITE)
-    ran = scripted.run("--attnmem-report")
+    ran = scripted.tests(SUITE).run("--attnmem-report")
     assert not any(line.startswith("  2 not enforced") for line in ran.result.outlines)
 
 
 def test_a_disabled_session_says_so_at_its_end(scripted):
-    scripted.write(SUITE)
-    ran = scripted.run("--attnmem-disable", "-q")
+    ran = scripted.tests(SUITE).run("--attnmem-disable", "-q")
     assert "attnmem: disabled, budgets are not enforced" in ran.result.outlines

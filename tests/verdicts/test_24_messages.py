@@ -91,17 +91,14 @@ def test_unknown_keywords_of_qkv_are_named():
 
 
 def test_qkv_takes_the_names_that_a_test_may_have(suite):
-    suite.write("""
-import pytest
-
+    ran = suite.tests("""
 @pytest.mark.memory_budget("B*H*N*M*d*dv*Hkv*itemsize")
 def test_it(qkv):
     sizes = dict(batch=1, num_heads=4, seq_len=6, head_dim=8, kv_heads=2, kv_len=10, v_head_dim=4)
     q, k, v = qkv(**sizes, dtype="fp16")
     assert (*q.shape, *k.shape, *v.shape) == (1, 4, 6, 8, 1, 2, 10, 8, 1, 2, 10, 4)
     q + q
-""")
-    ran = suite.run()
+""").run()
     assert ran.outcomes == {"passed": 1}
     assert ran.row("test_it")["limit_bytes"] == 4 * 6 * 10 * 8 * 4 * 2 * 2
 
@@ -116,16 +113,13 @@ def test_suggestions():
 
 
 def test_a_comparison_takes_percentages(suite):
-    suite.write("""
-import torch
-
+    ran = suite.tests("""
 def new(): torch.empty(64)
 def base(): torch.empty(128)
 
 def test_within(attnmem): attnmem.compare(new, base, max_ratio="50%", min_saving="256 B")
 def test_over(attnmem): attnmem.compare(new, base, max_ratio="49%")
-""")
-    ran = suite.run()
+""").run()
     assert ran.outcomes == {"passed": 1, "failed": 1}
     assert ran.short("test_over").endswith(
         "peak of new, 256 B, is 0.50x of base; allowed 250 B, 49% of base 512 B on cpu"

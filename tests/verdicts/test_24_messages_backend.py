@@ -13,7 +13,10 @@ def test_one(): pass
 @pytest.mark.memory_budget("1 KiB")
 def test_two(): pass
 """
-BACKENDS = "auto, cuda, accelerator, null, cpu, simulated"
+UNKNOWN = "unknown backend {!r}; expected one of auto, cuda, accelerator, null, cpu, simulated"
+XDIST = pytest.mark.parametrize(
+    "xdist", [(), pytest.param(("-n1",), marks=pytest.mark.thorough)], ids=["here", "xdist"]
+)
 without_gpu = pytest.mark.skipif(torch.accelerator.is_available(), reason="there is a device here")
 
 
@@ -26,13 +29,18 @@ def refusal(suite: Suite, *arguments: str) -> str:
     return line
 
 
+@XDIST
 @pytest.mark.parametrize(
-    "xdist", [(), pytest.param(("-n1",), marks=pytest.mark.thorough)], ids=["here", "xdist"]
+    ("name", "said"),
+    [
+        ("simulated:H1000", f"unknown device 'H1000'; did you mean H100? {KNOWN_DEVICES}"),
+        ("simulate:H100", f"{UNKNOWN.format('simulate:H100')}; did you mean 'simulated'?"),
+        ("x", UNKNOWN.format("x")),
+    ],
 )
-def test_an_unknown_device_to_simulate(suite, xdist):
-    assert refusal(suite, "--attnmem-backend=simulated:H1000", *xdist) == (
-        f"ERROR: --attnmem-backend: unknown device 'H1000'; did you mean H100? {KNOWN_DEVICES}"
-    )
+def test_an_unknown_device_or_backend(suite, name, said, xdist):
+    line = f"ERROR: --attnmem-backend: {said}"
+    assert refusal(suite, f"--attnmem-backend={name}", *xdist) == line
 
 
 def test_an_unknown_device_to_simulate_in_the_ini_file(suite):
@@ -43,23 +51,8 @@ def test_an_unknown_device_to_simulate_in_the_ini_file(suite):
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "hint"),
-    [
-        ("simulate:H100", "; did you mean 'simulated'?"),
-        ("x", ""),
-    ],
-)
-def test_an_unknown_backend(suite, name, hint):
-    assert refusal(suite, f"--attnmem-backend={name}") == (
-        f"ERROR: --attnmem-backend: unknown backend {name!r}; expected one of {BACKENDS}{hint}"
-    )
-
-
 @without_gpu
-@pytest.mark.parametrize(
-    "xdist", [(), pytest.param(("-n1",), marks=pytest.mark.thorough)], ids=["here", "xdist"]
-)
+@XDIST
 @pytest.mark.parametrize(
     ("name", "why"),
     [

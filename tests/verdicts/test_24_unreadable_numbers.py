@@ -38,13 +38,9 @@ def test_a_size_that_is_true_is_refused(name):
 
 
 def test_a_marker_with_it_fails_its_test(scripted):
-    scripted.write("""
-import pytest
-from scripted import memory
-
+    ran = scripted.tests("""
 @pytest.mark.memory_budget("2*N", N=True)
 def test_it(): memory.use(2)
-""")
-    ran = scripted.run()
+""").run()
     assert ran.outcomes == {"errors": 1}
     assert "symbol 'N' has no size: N=True from the marker; give a whole number" in ran.text

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-import pytest_attnmem
+import pytest_attnmem as attnmem
 from pytest_attnmem.cli import main
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.kernels import standard
@@ -50,29 +50,23 @@ def test_a_sweep_measures_kernels_and_gives_no_closed_form(capsys):
 
 
 @pytest.mark.parametrize(
-    "call",
+    ("call", "refusal"),
     [
-        lambda: pytest_attnmem.measure(torch.ones, 8, backend="simulated"),
-        lambda: pytest_attnmem.region("r", "1 B", backend="simulated:H100"),
-        lambda: pytest_attnmem.growth(torch.ones, size=[1, 2, 3, 4], backend="simulated"),
-        lambda: pytest_attnmem.compare(torch.ones, torch.ones, backend="simulated"),
+        (lambda: attnmem.measure(torch.ones, 8, backend="simulated"), REFUSED),
+        (lambda: attnmem.region("r", "1 B", backend="simulated:H100"), REFUSED),
+        (lambda: attnmem.growth(torch.ones, size=[1, 2, 3, 4], backend="simulated"), REFUSED),
+        (lambda: attnmem.compare(torch.ones, torch.ones, backend="simulated"), REFUSED),
+        (lambda: attnmem.derive(torch.sin, "N 4"), UNDERIVED),
     ],
+    ids=["measure", "region", "growth", "compare", "derive"],
 )
-def test_a_function_refuses_in_one_line(call):
+def test_a_function_refuses_in_one_line(call, refusal):
     with pytest.raises(BackendUnavailable) as refused:
         call()
-    assert str(refused.value) == REFUSED
-
-
-def test_derive_refuses_in_one_line():
-    with pytest.raises(BackendUnavailable) as refused:
-        pytest_attnmem.derive(torch.sin, "N 4")
-    assert str(refused.value) == UNDERIVED
+    assert str(refused.value) == refusal
 
 
 SUITE = """
-import pytest, torch
-
 @pytest.mark.memory_budget("1 B")
 def test_marker(qkv):
     q, k, v = qkv(1, 2, 64, 16)
@@ -101,24 +95,20 @@ def test_compare(attnmem):
 
 @pytest.mark.parametrize("strict", ["off", "marked"])
 def test_a_suite_runs_on_the_simulated_device_and_is_not_enforced(suite, strict):
-    suite.write(SUITE)
-    ran = suite.run("--attnmem-backend=simulated:H100", f"--attnmem-strict={strict}")
+    ran = suite.tests(SUITE).run("--attnmem-backend=simulated:H100", f"--attnmem-strict={strict}")
     assert ran.outcomes == {"passed" if strict == "off" else "failed": 6}
     assert [(row["outcome"], row["reason"]) for row in ran.rows] == [("not enforced", MISSING)] * 6
     assert {row["peak_bytes"] for row in ran.rows} == {None}
 
 
 def test_a_body_that_asks_for_a_number_of_the_rules_is_skipped(suite):
-    suite.write("""
-import torch
-
+    ran = suite.tests("""
 def test_growth(attnmem):
     attnmem.growth(lambda N: torch.ones(N), N=[8, 16, 32, 64]).assert_within("O(N)")
 
 def test_derive(attnmem):
     attnmem.derive(torch.sin, "N 4")
-""")
-    ran = suite.run("--attnmem-backend=simulated:H100")
+""").run("--attnmem-backend=simulated:H100")
     assert ran.outcomes == {"skipped": 2}
     assert f"growth: at N=8 peak is not known: {MISSING}" in ran.text
     assert UNDERIVED in ran.text
@@ -127,9 +117,7 @@ def test_derive(attnmem):
 
 
 def test_a_baseline_of_the_rules_is_not_enforced(suite, monkeypatch):
-    suite.write("""
-import pytest, torch
-
+    suite.tests("""
 @pytest.mark.memory_budget()
 def test_marker():
     torch.ones(8, device="cuda")
