@@ -15,6 +15,7 @@ from textwrap import fill
 sys.path.insert(0, str(Path(__file__).parent))  # for a test that imports this
 
 import published
+from inner_session import table
 from known_gaps import AT_FIRST, GAPS, UNSETTLED
 from recordings import INSTALLED, VERSIONS, read
 from replays import KINDS, Peaks, quick_collections, recorded, replay, workloads
@@ -87,13 +88,12 @@ def _compared(told: Versions, held: Versions) -> dict[str, str]:
     releases = [read("workloads", version)["torch"] for version in VERSIONS]
     return {
         "torch": f"{', '.join(releases[:-1])} and {releases[-1]}",
-        "short": "\n".join(
+        "short": table(
+            ("torch", "", "recordings", "no answer", "median", "largest", "of requested"),
             [
-                _row("torch", "", "recordings", "no answer", "median", "largest", "of requested"),
-                _row(*["---"] * 7),
                 *(_summary(version, "workloads", told[version]) for version in VERSIONS),
                 *(_summary(version, "held out, at present", held[version]) for version in VERSIONS),
-            ]
+            ],
         ),
         "workloads": _table(told),
         "held_out": _table(held),
@@ -106,26 +106,26 @@ def _compared(told: Versions, held: Versions) -> dict[str, str]:
     }
 
 
-def _summary(version: str, what: str, found: Found) -> str:
+def _summary(version: str, what: str, found: Found) -> tuple[object, ...]:
     pairs = [pair for on in found.values() for pair in on.values()]
     known = [(real, ours) for real, ours in pairs if not ours.problem]
     errors = [max(map(abs, ours.less(real))) for real, ours in known]
     share = max(abs(ours.requested - real.requested) / real.requested for real, ours in known)
     typical = f"{median(errors):.0f} B"
     counts = (len(pairs), len(pairs) - len(known))
-    return _row(version, what, *counts, typical, f"{max(errors)} B", f"{share:.2%}")
+    return (version, what, *counts, typical, f"{max(errors)} B", f"{share:.2%}")
 
 
 def _table(found: Versions) -> str:
     """A row for each workload, a column for each version, with all of its devices."""
     newest = found[VERSIONS[-1]]
-    lines = [_row("workload", *KINDS, *found), _row(*["---"] * (4 + len(found)))]
+    lines = []
     for name, on in newest.items():
         first = next(iter(on.values()))[0]
         cells = [f"{getattr(first, kind):,}" for kind in KINDS]
         errors = (_errors(of_version.get(name, {})) for of_version in found.values())
-        lines.append(_row(f"`{name}`", *cells, *errors))
-    return "\n".join(lines)
+        lines.append((f"`{name}`", *cells, *errors))
+    return table(("workload", *KINDS, *found), lines)
 
 
 def _errors(on: dict[str, tuple[Peaks, Peaks]]) -> str:
@@ -144,10 +144,6 @@ def _error(pair: tuple[Peaks, Peaks]) -> str:
     if ours.problem:
         return "no answer"
     return " ".join(f"{each:+d}" if each else "0" for each in ours.less(real))
-
-
-def _row(*cells: object) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
 
 
 def _counted() -> dict[str, str]:
@@ -200,9 +196,8 @@ def _counted() -> dict[str, str]:
     counts = [sum(len(run["events"]) for run in of_version) for of_version in runs]
     what = f"events of {len(runs[0])} random runs, one per setting"
     rows.append(("allocator", what, counts, "tests/allocator/test_recorded.py"))
-    lines = [_row("recordings", "content", *VERSIONS, "test"), _row(*["---"] * (3 + len(VERSIONS)))]
-    lines += [_row(f"`{file}`", what, *counts, f"`{test}`") for file, what, counts, test in rows]
-    return {"operators": "\n".join(lines)}
+    lines = [(f"`{file}`", what, *counts, f"`{test}`") for file, what, counts, test in rows]
+    return {"operators": table(("recordings", "content", *VERSIONS, "test"), lines)}
 
 
 def _convolutions() -> list[tuple[str, str, list[int], str]]:
@@ -227,19 +222,18 @@ def _op_db() -> dict[str, str]:
     """Returns the outcomes of the samples of ``op_db``, which ``tests/opinfo.py`` writes."""
     of_all = {version: read("opinfo-outcomes", version) for version in WITH_OUTCOMES}
 
-    def table(key: str) -> str:
-        kinds = [*of_all[WITH_OUTCOMES[0]][key]]
-        lines = [_row("torch", "samples", *kinds), _row(*["---"] * (2 + len(kinds)))]
-        for version, found in of_all.items():
-            counts = found[key].values()
-            lines.append(_row(version, sum(counts), *counts))
-        return "\n".join(lines)
+    def counted(key: str) -> str:
+        counts = {version: found[key].values() for version, found in of_all.items()}
+        return table(
+            ("torch", "samples", *of_all[WITH_OUTCOMES[0]][key]),
+            [(version, sum(numbers), *numbers) for version, numbers in counts.items()],
+        )
 
     missing = of_all[WITH_OUTCOMES[0]]["operators"]
     wrong = {name: kinds["wrong"] for name, kinds in missing.items() if "wrong" in kinds}
     return {
-        "op_db": table("counts"),
-        "op_db_writes": table("writes counts"),
+        "op_db": counted("counts"),
+        "op_db_writes": counted("writes counts"),
         "op_db_ways": _by_way(of_all),
         "op_db_wrong": _listed(wrong) or "none",
         "op_db_refused": _listed(_refused(missing)),
@@ -249,15 +243,15 @@ def _op_db() -> dict[str, str]:
 
 def _by_way(of_all: dict[str, dict[str, dict[str, dict[str, int]]]]) -> str:
     """Returns a table of the ways to call an operator: answered, refused, and wrong."""
-    lines = [_row("way", *of_all), _row(*["---"] * (1 + len(of_all)))]
+    lines = []
     for way in of_all[WITH_OUTCOMES[0]]["ways"]:
         cells = []
         for found in of_all.values():
             counts = found["ways"][way]
             wrong = counts["wrong"] + counts["crashed"]
             cells.append(f"{sum(counts.values())}, {counts['answered']}, {wrong}")
-        lines.append(_row(f"`{way}`", *cells))
-    return "\n".join(lines)
+        lines.append((f"`{way}`", *cells))
+    return table(("way", *of_all), lines)
 
 
 def _refused(operators: dict[str, dict[str, int]]) -> dict[str, int]:
@@ -275,17 +269,16 @@ def _published() -> dict[str, str]:
 
 def _flash() -> dict[str, str]:
     lengths = published.FLASH_LENGTHS
-    lines = [_row("N", "", *lengths), _row(*["---"] * (2 + len(lengths)))]
-    matches = 0
+    lines, matches = [], 0
     for row, paper in published.FLASH_PAPER.items():
         closed = [_mib(published.closed_form(row, length)) for length in lengths]
         ours = [_mib(published.flash_paper(row, length)) for length in lengths]
         matches += sum(a == b for a, b in zip(closed, paper, strict=True) if b)
-        lines.append(_row(row, "published", *(each or "OOM" for each in paper)))
-        lines.append(_row("", "closed form", *(each or "OOM" for each in closed)))
-        lines.append(_row("", "simulated", *(each or "OOM" for each in ours)))
+        lines.append((row, "published", *(each or "OOM" for each in paper)))
+        lines.append(("", "closed form", *(each or "OOM" for each in closed)))
+        lines.append(("", "simulated", *(each or "OOM" for each in ours)))
     return {
-        "flash": "\n".join(lines),
+        "flash": table(("N", "", *lengths), lines),
         "closed_matches": f"{matches} of 16 numbers",
         "pytorch_form": published.CLOSED_FORMS["PyTorch"],
         "flash_form": published.CLOSED_FORMS["FlashAttention"],
@@ -299,58 +292,57 @@ def _mib(nbytes: int | None) -> int | None:
 def _rabe_staats() -> dict[str, str]:
     lengths = published.MEMORY_EFFICIENT_LENGTHS
     heads = [f"2^{length.bit_length() - 1}" for length in lengths]
-    lines = [_row("n", "", *heads), _row(*["---"] * (2 + len(lengths)))]
+    lines = []
     for row, paper in published.RABE_STAATS.items():
         ours = [
             published.written(published.overhead(row, length), text)
             for length, text in zip(lengths, paper, strict=True)
         ]
-        lines.append(_row(row, "published", *(text or "OOM" for text in paper)))
-        lines.append(_row("", "ours", *ours))
+        lines.append((row, "published", *(text or "OOM" for text in paper)))
+        lines.append(("", "ours", *ours))
         if row == "inference, memory-efficient":
             model = published.AS_PUBLISHED
             again = [
                 published.written(published.beside_outputs(model, length), text)
                 for length, text in zip(lengths, paper, strict=True)
             ]
-            lines.append(_row("", "as published", *again))
-    return {"rabe_staats": "\n".join(lines)}
+            lines.append(("", "as published", *again))
+    return {"rabe_staats": table(("n", "", *heads), lines)}
 
 
 def _unsloth() -> dict[str, str]:
     lengths = published.UNSLOTH_LENGTHS
-    lines = [_row("N", "", *lengths), _row(*["---"] * (2 + len(lengths)))]
-    offset = ""
+    lines, offset = [], ""
     for row, paper in published.UNSLOTH.items():
         ours = [published.unsloth(row, length) / published.GIB for length in lengths]
-        lines.append(_row(row, "published", *(f"{each:.2f}" for each in paper)))
-        lines.append(_row("", "simulated", *(f"{each:.3f}" for each in ours)))
+        lines.append((row, "published", *(f"{each:.2f}" for each in paper)))
+        lines.append(("", "simulated", *(f"{each:.3f}" for each in ours)))
         less = [theirs - mine for theirs, mine in zip(paper, ours, strict=True)]
-        lines.append(_row("", "difference", *(f"{each:.3f}" for each in less)))
+        lines.append(("", "difference", *(f"{each:.3f}" for each in less)))
         offset = f"{median(less):.2f}"
-    return {"unsloth": "\n".join(lines), "flash_offset": offset}
+    return {"unsloth": table(("N", "", *lengths), lines), "flash_offset": offset}
 
 
 def _choices() -> dict[str, str]:
     names = published.CHOICE_CASES
-    lines = [_row("compute capability", *names), _row(*["---"] * (1 + len(names)))]
+    lines = []
     same = total = 0
     for capabilities, expected in published.CHOICES.items():
         for capability in capabilities:
             found = published.chosen(capability).split()
             same += sum(a == b for a, b in zip(found, expected.split(), strict=True))
             total += len(found)
-        lines.append(_row(", ".join(capabilities), *found))
-    return {"choices": "\n".join(lines), "choices_count": str(same), "choices_total": str(total)}
+        lines.append((", ".join(capabilities), *found))
+    choices = table(("compute capability", *names), lines)
+    return {"choices": choices, "choices_count": str(same), "choices_total": str(total)}
 
 
 def _workspaces() -> dict[str, str]:
-    lines = [_row("device", "forward", "forward and backward"), _row(*["---"] * 3)]
-    lines += [
-        _row(f"`{on}`", *(f"{each:,}" for each in published.workspaces(on)))
+    lines = [
+        (f"`{on}`", *(f"{each:,}" for each in published.workspaces(on)))
         for on in published.WORKSPACES
     ]
-    return {"workspaces": "\n".join(lines)}
+    return {"workspaces": table(("device", "forward", "forward and backward"), lines)}
 
 
 def wrong() -> list[str]:

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,15 +46,16 @@ class Part:
         return before + start, text, end + after
 
     def read(self) -> str:
-        """The text of now."""
         return self._parts()[1]
 
     def write(self, text: str) -> None:
-        """Replaces it."""
         before, _, after = self._parts()
         self.page.write_text(before + text + after, "utf-8")
 
 
 def row(*cells: object) -> str:
-    """A row of a table."""
     return f"| {' | '.join(map(str, cells))} |"
+
+
+def table(heads: Sequence[object], rows: Iterable[Sequence[object]]) -> str:
+    return "\n".join(row(*cells) for cells in (heads, ["---"] * len(heads), *rows))

@@ -54,4 +54,4 @@ def test_an_error_would_be_seen():
         " | -10 0 +2048 on 1 |"
     )
     summary = accuracy._summary("2.15", "set", found)
-    assert summary == "| 2.15 | set | 1 | 0 | 2048 B | 2048 B | 1.00% |"
+    assert summary == ("2.15", "set", 1, 0, "2048 B", "2048 B", "1.00%")
