@@ -11,13 +11,12 @@ Nothing here fails: the numbers are for reading.
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from field_suites import processor_time
 from tabulate import tabulate
 
 from pytest_attnmem.report import KINDS, render
@@ -51,7 +50,9 @@ def main() -> None:
             for what, kinds in sessions.items():
                 times[what].append(session(folder, kinds))
         least = {what: min(values) for what, values in times.items()}
-        print(tabulate(_costs(least), ("reports", "s", "over none, s", "ratio"), floatfmt=".2f"))
+        none = least["none"]
+        costs = [(what, took, took - none, took / none) for what, took in least.items()]
+        print(tabulate(costs, ("reports", "s", "over none, s", "ratio"), floatfmt=".2f"))
         print()
         print(tabulate(_rendered(folder / "json"), ("kind", "s", "KiB"), floatfmt=".3f"))
 
@@ -63,22 +64,7 @@ def session(folder: Path, kinds: list[str]) -> float:
     command += ["--attnmem-github"] * bool(kinds)
     summary = folder / "summary"
     summary.unlink(missing_ok=True)
-    environment = {**os.environ, "GITHUB_STEP_SUMMARY": str(summary)}
-    before = _children()
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)} failed:\n{done.stdout}{done.stderr}")
-    return _children() - before
-
-
-def _children() -> float:
-    used = os.times()
-    return used.children_user + used.children_system
-
-
-def _costs(least: dict[str, float]) -> list[tuple[str, float, float, float]]:
-    none = least["none"]
-    return [(what, took, took - none, took / none) for what, took in least.items()]
+    return processor_time(command, folder, {"GITHUB_STEP_SUMMARY": str(summary)})
 
 
 def _rendered(path: Path) -> list[tuple[str, float, float]]:

@@ -25,7 +25,7 @@ sys.path.extend(
 )
 
 import torch
-from stand_ins import NullDevice, StandIn
+from stand_ins import NullDevice, StandIn, in_child
 
 from pytest_attnmem.errors import ProgramRefused
 
@@ -47,7 +47,6 @@ LIMIT = 900
 
 
 def programs(source: str) -> dict[str, Program]:
-    """Returns the programs of a source by name."""
     if source == "kernels":
         return dict(_of_kernels())
     if source == "zoo":
@@ -103,6 +102,7 @@ def _variant(pair: Any, bad: bool) -> Any:
 
 def rows_of(name: str, source: str, names: list[str], times: int) -> Iterator[tuple[str, Any]]:
     """Yields each name, and first None, then the row, or the seconds of each time."""
+    signal.alarm(LIMIT)
     stand_in = NullDevice() if name == "null" else StandIn(name)
     all_of = programs(source)
     for one in names:
@@ -153,7 +153,9 @@ def in_children(name: str, source: str, order: str = ORDERS[0], times: int = 0) 
         waiting.reverse()
     while waiting:
         names = waiting[:1] if order == "alone" else waiting
-        rows, ended = _in_child(partial(rows_of, name, source, names, times))
+        made, status = in_child(partial(rows_of, name, source, names, times))
+        rows, signalled = dict(made), os.WIFSIGNALED(status)
+        ended = f"signal {os.WTERMSIG(status)}" if signalled else f"exit {status}"
         found |= {one: row if row is not None else f"crashed: {ended}" for one, row in rows.items()}
         if not rows:
             found[waiting[0]] = f"crashed: {ended}"
@@ -161,24 +163,7 @@ def in_children(name: str, source: str, order: str = ORDERS[0], times: int = 0) 
     return found
 
 
-def _in_child(rows: Callable[[], Iterator[tuple[str, Any]]]) -> tuple[dict[str, Any], str]:
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        signal.alarm(LIMIT)
-        with os.fdopen(writing, "w") as pipe:
-            for row in rows():
-                print(json.dumps(row), file=pipe, flush=True)
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as pipe:
-        found = dict(json.loads(line) for line in pipe)
-    status = os.waitpid(child, 0)[1]
-    return found, f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit {status}"
-
-
 def main() -> None:
-    """Writes the rows of each source."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("device", choices=("simulated", "null"))
     parser.add_argument("out", type=Path)

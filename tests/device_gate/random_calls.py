@@ -13,6 +13,8 @@ import sys
 import time
 import warnings
 from collections import Counter
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,7 @@ sys.path.append(str(Path(__file__).parents[1]))
 
 import opinfo_samples
 import torch
-from stand_ins import StandIn
+from stand_ins import StandIn, in_child
 from torch.utils._pytree import tree_map
 
 from pytest_attnmem.errors import ProgramRefused
@@ -68,14 +70,14 @@ def _changed_tensor(tensor: torch.Tensor, pick: random.Random) -> torch.Tensor:
     return torch.zeros(tensor.shape) if kind == 9 else tensor
 
 
-def run(stand_in: StandIn, seed: int, pipe: Any) -> None:
-    """Makes the calls of a seed; each is written before it is made, and then what came of it."""
+def run(stand_in: StandIn, seed: int) -> Iterator[str | list[str]]:
+    """Makes the calls of a seed; yields each before it is made, and then what came of it."""
     pick, operators = random.Random(seed), opinfo_samples.operators()
     name = pick.choice(sorted(operators))
     samples = [*opinfo_samples.samples(name, operators[name], {torch.float32: 4})]
     for number in range(CALLS if samples else 0):
         sample = pick.choice(samples)
-        print(json.dumps(f"{sample.name}, call {number} of seed {seed}"), file=pipe, flush=True)
+        yield f"{sample.name}, call {number} of seed {seed}"
         signal.alarm(LIMIT)
         with stand_in.backend.world():
             try:
@@ -87,7 +89,7 @@ def run(stand_in: StandIn, seed: int, pipe: Any) -> None:
                 kind = "ran"
             except (ProgramRefused, Exception) as error:
                 kind = type(error).__name__
-        print(json.dumps([kind]), file=pipe, flush=True)
+        yield [kind]
 
 
 def main() -> None:
@@ -97,17 +99,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     stand_in, kinds, crashes = StandIn("simulated"), Counter[str](), list[str]()
     while time.monotonic() < end:
-        reading, writing = os.pipe()
-        child = os.fork()
-        if not child:
-            with os.fdopen(writing, "w") as pipe:
-                run(stand_in, seed, pipe)
-            os._exit(0)
-        os.close(writing)
-        with os.fdopen(reading) as pipe:
-            lines = [json.loads(line) for line in pipe]
+        lines, status = in_child(partial(run, stand_in, seed))
         kinds.update(line[0] for line in lines if isinstance(line, list))
-        status = os.waitpid(child, 0)[1]
         if os.WIFSIGNALED(status):
             crashes.append(f"signal {os.WTERMSIG(status)}: {lines[-1:]}")
         seed += 1

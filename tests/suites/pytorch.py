@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import tomllib
-from run import DATA, HERE, ROOT, WORK, outcomes, plain, run
+from run import DATA, HERE, ROOT, WORK, built, outcomes, plain, run
 
 TORCH = os.environ.get("TORCH", "2.15.0")
 FOLDER = WORK / "pytorch"
@@ -69,14 +69,8 @@ def tests_of_pytorch(source: dict[str, str]) -> Path:
 
 def environment() -> Path:
     """Returns the Python of an environment with the CUDA build of torch and what its tests need."""
-    folder = FOLDER / f"torch-{TORCH}"
-    python = folder / "bin" / "python"
-    if not (folder / "installed").exists():
-        run(["uv", "venv", "--quiet", "--allow-existing", str(folder)])
-        install = ["uv", "pip", "install", "--quiet", "--python", str(python), f"torch==={TORCH}"]
-        run([*install, *REQUIREMENTS, "--editable", str(ROOT)])
-        (folder / "installed").touch()
-    return python
+    packages = [f"torch==={TORCH}", *REQUIREMENTS, "--editable", str(ROOT)]
+    return built(FOLDER / f"torch-{TORCH}", packages)
 
 
 def run_part(one: dict[str, Any], part: int, tests: Path, python: Path) -> None:
@@ -102,17 +96,16 @@ def reports(one: dict[str, Any]) -> list[Path]:
 
 def summary(one: dict[str, Any]) -> dict[str, Any]:
     """Returns how many tests of a file passed, why others were skipped, and which failed."""
-    made = Counter[str]()
-    skipped = Counter[str]()
+    ends, skipped = Counter[str](), Counter[str]()
     failed: list[str] = []
     for report in reports(one):
         found = outcomes(report)
-        made.update(found.values())
+        ends.update(found.values())
         failed += [name(test) for test, outcome in found.items() if outcome == "failed"]
         skipped.update(reasons(report))
     return {
         "device": one["device"],
-        "passed": made["passed"],
+        "passed": ends["passed"],
         "skipped": dict(skipped.most_common()),
         "failed": sorted(failed),
     }

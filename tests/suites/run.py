@@ -84,15 +84,19 @@ def checkout(name: str, project: dict[str, Any]) -> Path:
 
 def environment(name: str, project: dict[str, Any], build: str) -> Path:
     """Returns the Python of an environment with a project, and the build of torch."""
-    folder = WORK / name / build
+    equals = "===" if build == "null" else "=="
+    own = [str(ROOT)] if build == "null" else [f"{ROOT}[cudnn]", CUDNN]
+    others = [*project["requirements"], "pytest", "--editable", *own]
+    return built(WORK / name / build, [f"torch{equals}{TORCH}"], others)
+
+
+def built(folder: Path, *installed: list[str]) -> Path:
+    """Returns the Python of an environment; uv makes it, and installs these in turn, once."""
     python = folder / "bin" / "python"
     if not (folder / "installed").exists():
         run(["uv", "venv", "--quiet", "--allow-existing", str(folder)])
-        install = ["uv", "pip", "install", "--quiet", "--python", str(python)]
-        equals = "===" if build == "null" else "=="
-        run([*install, f"torch{equals}{TORCH}"])
-        own = [str(ROOT)] if build == "null" else [f"{ROOT}[cudnn]", CUDNN]
-        run([*install, *project["requirements"], "pytest", "--editable", *own])
+        for packages in installed:
+            run(["uv", "pip", "install", "--quiet", "--python", str(python), *packages])
         (folder / "installed").touch()
     return python
 
