@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
@@ -22,14 +22,11 @@ _SCORES: Final = (1024, 1024)
 def render(page: str) -> str:
     """Returns the page with current rows between the marks of its three tables."""
     for name, rows in (("devices", _devices()), ("limits", _limits()), ("attention", _choices())):
-        page = _with_rows(page, name, rows)
+        before, start, rest = page.partition(f"<!-- {name} -->\n")
+        table, end, after = rest.partition(f"<!-- /{name} -->")
+        heads = table.splitlines(keepends=True)[:2]
+        page = before + start + "".join([*heads, *rows]) + end + after
     return page
-
-
-def _with_rows(page: str, name: str, rows: Iterable[str]) -> str:
-    before, start, rest = page.partition(f"<!-- {name} -->\n")
-    table, end, after = rest.partition(f"<!-- /{name} -->")
-    return before + start + "".join([*table.splitlines(keepends=True)[:2], *rows]) + end + after
 
 
 def _devices() -> Iterator[str]:

@@ -171,11 +171,9 @@ def _costs(kernel: Kernel, primed: PrimedBackend, times: dict[str, dict[str, flo
     time = times.get(kernel.name)
     ratios = f"{time['forward']:.2f}, {time['training']:.2f}" if time else "-"
     sizes = map(format_size, (*peaks, saved(N)))
-    return [f"`{_path(kernel.attention)}`", *sizes, _digits(flops / moved), ratios]
-
-
-def _digits(number: float) -> str:
-    return f"{number:.0f}" if number >= 10 else f"{number:.2g}"
+    intensity = flops / moved
+    digits = f"{intensity:.0f}" if intensity >= 10 else f"{intensity:.2g}"
+    return [f"`{_path(kernel.attention)}`", *sizes, digits, ratios]
 
 
 def _other(name: str, attention: Callable[..., Any], *models: MemoryModel) -> list[str]:

@@ -21,7 +21,6 @@ import torch
 from torch import nn
 
 from pytest_attnmem.backends.primed_backend import open_primed
-from pytest_attnmem.measurement.measurement import Measurement
 from pytest_attnmem.measurement.timeline import Allocation
 from pytest_attnmem.units import format_size
 
@@ -58,7 +57,7 @@ def forward(layer: nn.Module) -> torch.Tensor:
 
 def training_step() -> str:
     """Returns the memory of two steps by kind, from the events of the simulated allocator."""
-    measured = _traced()
+    measured = open_primed(DEVICE).run(train, trace=True, most=10**6)[0]
     line = measured.timeline
     if line is None or measured.peak_bytes is None:
         raise ValueError("the run has no timeline")
@@ -79,10 +78,6 @@ def training_step() -> str:
         below = above
     parts += _phases(line.spans, x, top)
     return _svg(800, 410, "Memory of two training steps, by kind", parts)
-
-
-def _traced() -> Measurement:
-    return open_primed(DEVICE).run(train, trace=True, most=10**6)[0]
 
 
 def _kind(span: Allocation) -> str:

@@ -62,9 +62,12 @@ def signature() -> str:
 
 def symbols() -> str:
     """Returns the table of symbols, their defaults and other names."""
-    rows = [
-        [f"`{symbol}`", MEANINGS[symbol], _default(symbol), _names(symbol)] for symbol in SYMBOLS
-    ]
+    rows = []
+    for symbol in SYMBOLS:
+        names = [f"`{alias}`" for alias, known in ALIASES.items() if known == symbol]
+        default = f"`{DEFAULTS[symbol]}`" if symbol in DEFAULTS else ""
+        default = "from `dtype`" if symbol == "itemsize" else default
+        rows.append([f"`{symbol}`", MEANINGS[symbol], default, ", ".join(names)])
     rows.append(["`threads`", "threads of the CPU kernels", "from torch", ""])
     return _table(["symbol", "meaning", "default", "other names"], rows)
 
@@ -221,16 +224,6 @@ def _fields(kind: type) -> Iterable[tuple[str, str, str]]:
 
 def _sentence(member: Any) -> str:
     return " ".join(_markdown(inspect.getdoc(member) or "").partition("\n\n")[0].split())
-
-
-def _default(symbol: str) -> str:
-    if symbol == "itemsize":
-        return "from `dtype`"
-    return f"`{DEFAULTS[symbol]}`" if symbol in DEFAULTS else ""
-
-
-def _names(symbol: str) -> str:
-    return ", ".join(f"`{alias}`" for alias, known in ALIASES.items() if known == symbol)
 
 
 def _object(title: str, kind: dict[str, Any]) -> str:

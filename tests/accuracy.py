@@ -47,7 +47,11 @@ def page(compared: Callable[[str, str], Found]) -> str:
                 {version: compared("workloads", version) for version in VERSIONS},
                 {version: compared("workloads_held_out", version) for version in VERSIONS},
             ),
-            **_published(),
+            **_flash(),
+            **_rabe_staats(),
+            **_unsloth(),
+            **_choices(),
+            **_workspaces(),
             **_counted(),
             **_op_db(),
         )
@@ -261,10 +265,6 @@ def _refused(operators: dict[str, dict[str, int]]) -> dict[str, int]:
 def _listed(counts: dict[str, int]) -> str:
     text = ", ".join(f"`{name}`\xa0({count})" for name, count in counts.items())
     return fill(text, 100, break_long_words=False, break_on_hyphens=False).replace("\xa0", " ")
-
-
-def _published() -> dict[str, str]:
-    return {**_flash(), **_rabe_staats(), **_unsloth(), **_choices(), **_workspaces()}
 
 
 def _flash() -> dict[str, str]:

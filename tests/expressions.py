@@ -36,7 +36,6 @@ def inputs(text):
 
 
 def result(text, names):
-    """Returns the result of a call."""
     torch.manual_seed(0)
     return eval(text, names)
 

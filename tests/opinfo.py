@@ -165,7 +165,6 @@ def peaks_so_far(simulated: Any) -> list[int]:
 
 
 def by_operator(found: dict[str, Outcome]) -> dict[str, Counter[str]]:
-    """Returns the counts of outcomes by operator."""
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     for name, outcome in found.items():
         counts[name.split()[0]][outcome.kind] += 1

@@ -54,7 +54,6 @@ def of_rows(version):
 
 
 def of_row(row):
-    """Returns the recipe of a recorded call."""
     modes = {mode: row[mode] for mode in MODES if mode in row}
     ieee = not row.get("allow_tf32", True)
     return Recipe(row["op"], tuple(row["args"]), row.get("kwargs", {}), **modes, ieee=ieee)
@@ -69,7 +68,10 @@ def of_attention(version):
         for op, case, _ in rows if device in DEVICES else ():
             run.setdefault((op, json.dumps(case)), []).append(device)
     for (op, written), devices in run.items():
-        case = {name: as_tuple(value) for name, value in json.loads(written).items()}
+        case = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in json.loads(written).items()
+        }
         args = tuple(map(text, cases.arguments(op, case, "meta")))
         mode = case.get("deterministic", False)
         on = tuple(device for device in DEVICES if device in devices)
@@ -119,10 +121,6 @@ def drawn_text(one, dtype):
 
 def capability(device):
     return "{}.{}".format(*find_profile(device).compute_capability)
-
-
-def as_tuple(value):
-    return tuple(value) if isinstance(value, list) else value
 
 
 def text(value, *, grads=False):

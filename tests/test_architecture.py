@@ -193,7 +193,9 @@ def mutable_state(path: str, source: str) -> Iterator[str]:
     for node, at_import in nodes(tree):
         if isinstance(node, ast.Global):
             yield f"{path}:{node.lineno} has a global {', '.join(node.names)}"
-        remembers = isinstance(node, ast.FunctionDef) and _remembers(node)
+        remembers = isinstance(node, ast.FunctionDef) and any(
+            "cache" in ast.unparse(decorator) for decorator in node.decorator_list
+        )
         if remembers and (path, node.name) not in ALLOWED_STATE:
             yield f"{path}:{node.lineno} {node.name} remembers its results"
         if not (at_import and isinstance(node, ast.Assign | ast.AnnAssign) and node.value):
@@ -207,10 +209,6 @@ def mutable_state(path: str, source: str) -> Iterator[str]:
                 yield f"{path}:{line} changes {name}"
             if _is_mutable(node.value, tree) and not fragment:
                 yield f"{path}:{node.lineno} {name} can change"
-
-
-def _remembers(function: ast.FunctionDef) -> bool:
-    return any("cache" in ast.unparse(decorator) for decorator in function.decorator_list)
 
 
 def _is_mutable(value: ast.expr, tree: ast.Module) -> bool:

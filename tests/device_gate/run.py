@@ -116,7 +116,6 @@ def counted(kinds: Iterable[str]) -> dict[str, int]:
 
 
 def told(found: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, int]]]:
-    """Yields the counts by source."""
     for source, programs in found.get("programs", {}).items():
         kinds = [_kind(rows.get("simulated"), rows["null"]) for rows in programs.values()]
         yield source, counted(kinds)
@@ -206,7 +205,6 @@ def of_programs(null: str, sources: list[str], *options: str) -> dict[str, dict[
 
 
 def main() -> None:
-    """Runs the gate."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--null", required=True, help="a Python with the CUDA build of this torch")
     parser.add_argument("--sources", nargs="*", default=[], help="of programs; by default, all")

@@ -175,7 +175,6 @@ def _named(rows: dict[str, list[Any]], state: str) -> list[str]:
 
 
 def page() -> str:
-    """Returns the page of all results."""
     lines = []
     for path in sorted(RESULTS.glob("*.json")):
         found = json.loads(path.read_text("utf-8"))
@@ -195,7 +194,6 @@ def page() -> str:
 
 
 def main(names: list[str]) -> None:
-    """Runs the named projects, or all."""
     RESULTS.mkdir(parents=True, exist_ok=True)
     for name, project in projects(orders=True).items():
         if names and name not in names:

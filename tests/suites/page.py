@@ -87,7 +87,6 @@ def allocating(rows: dict[str, int]) -> dict[str, int]:
 
 
 def results() -> dict[str, dict[str, Any]]:
-    """Returns the recorded results by project."""
     found = {}
     for name in projects():
         path = Path(DATA / f"{name}.json")
@@ -97,7 +96,6 @@ def results() -> dict[str, dict[str, Any]]:
 
 
 def written() -> str:
-    """Returns the whole page."""
     return page(results()) + strangers(json.loads((DATA / "strangers.json").read_text("utf-8")))
 
 

@@ -130,7 +130,6 @@ def reasons(report: Path) -> list[str]:
 
 
 def main(files: list[str]) -> None:
-    """Runs the named files, or all."""
     known = settings()
     tests, python = tests_of_pytorch(known["source"]), environment()
     results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {"files": {}}

@@ -60,7 +60,6 @@ FSDP2's memory in each phase.
 
 
 def page(results: dict[str, Any], failures: dict[str, dict[str, list[str]]]) -> str:
-    """Returns the page."""
     files = results["files"]
     return HEAD.format(
         tests=results["tests"],

@@ -201,7 +201,6 @@ def summary(project: dict[str, Any], ways: dict[str, dict[str, Any]]) -> dict[st
 
 
 def main(names: list[str]) -> None:
-    """Runs the named projects, or all."""
     DATA.mkdir(parents=True, exist_ok=True)
     for name, project in projects().items():
         if names and name not in names:

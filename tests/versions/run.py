@@ -134,17 +134,13 @@ def table(found: dict[str, Any]) -> str:
     lines = [HEAD.format(parts=" | ".join(PARTS.values()), lines="|".join(["---"] * len(PARTS)))]
     for version in sorted(found, key=Version, reverse=True):
         one = found[version]
-        cudnn = ".".join(map(str, _dotted(one["cudnn_version"])))
+        number = one["cudnn_version"]  # 92000 is 9.20.0
+        cudnn = f"{number // 10000}.{number // 100 % 100}.{number % 100}"
         cells = [_cell(one[part], notes) for part in PARTS]
         row = [version, one["cuda"], one["triton_version"], cudnn, *cells]
         lines.append(f"| {' | '.join(row)} |\n")
     numbered = [f"{place}. {note}\n" for place, note in enumerate(notes, 1)]
     return "".join([*lines, "\n", *numbered])
-
-
-def _dotted(version: int) -> tuple[int, int, int]:
-    """Returns the parts of cuDNN's 92000, which is 9.20.0."""
-    return version // 10000, version // 100 % 100, version % 100
 
 
 def _cell(seen: Any, notes: list[str]) -> str:
