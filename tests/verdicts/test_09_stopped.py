@@ -4,8 +4,16 @@ import pytest
 
 STOPS = {
     "exit": ('pytest.exit("done", 0)', "done"),
-    "exit with a code": ('pytest.exit("two\\nlines", 3)', "two lines"),
+    "exit with a code": (r'pytest.exit("two\nlines", 3)', "two lines"),
 }
+ENDING = """
+import sys
+
+@pytest.mark.memory_budget(100)
+def test_it():
+    memory.use({used})
+    {end}
+"""
 
 
 @pytest.mark.parametrize(("stop", "why"), STOPS.values(), ids=STOPS)
@@ -17,7 +25,7 @@ def test_before(): memory.use(100)
 @pytest.mark.memory_budget(100)
 def test_it():
     memory.use(100)
-    {stop.replace(chr(10), chr(92) + "n")}
+    {stop}
 
 @pytest.mark.memory_budget(100)
 def test_after(): memory.use(100)
@@ -34,12 +42,7 @@ def test_after(): memory.use(100)
 
 @pytest.mark.parametrize("used", [100, 101])
 def test_exit_code_0_is_not_green_where_the_body_is_over_by_then(scripted, used):
-    ran = scripted.tests(f"""
-@pytest.mark.memory_budget(100)
-def test_it():
-    memory.use({used})
-    pytest.exit("done", 0)
-""").run()
+    ran = scripted.tests(ENDING.format(used=used, end='pytest.exit("done", 0)')).run()
     (row,) = ran.rows
     if used == 101:
         assert row["outcome"] == "over"
@@ -72,12 +75,7 @@ def test_it(stopping): memory.use(100)
 @pytest.mark.thorough
 def test_a_worker_that_stops_sends_its_row(scripted):
     pytest.importorskip("xdist")
-    ran = scripted.tests("""
-@pytest.mark.memory_budget(100)
-def test_it():
-    memory.use(101)
-    pytest.exit("done", 0)
-""").run("-n1")
+    ran = scripted.tests(ENDING.format(used=101, end='pytest.exit("done", 0)')).run("-n1")
     assert ran.result.ret != pytest.ExitCode.OK
     assert ran.outcome("test_it").startswith("over: ")
 
@@ -86,14 +84,7 @@ def test_it():
     ("used", "outcome"), [(100, "not enforced: the test failed: SystemExit"), (101, "over: ")]
 )
 def test_a_body_that_leaves_the_process_fails_and_has_a_row(scripted, used, outcome):
-    ran = scripted.tests(f"""
-import sys
-
-@pytest.mark.memory_budget(100)
-def test_it():
-    memory.use({used})
-    sys.exit(0)
-""").run()
+    ran = scripted.tests(ENDING.format(used=used, end="sys.exit(0)")).run()
     assert ran.outcomes == {"failed": 1}
     assert ran.short("test_it") == "FAILED: SystemExit: 0"
     assert ran.outcome("test_it").startswith(outcome)
