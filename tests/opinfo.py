@@ -27,7 +27,8 @@ OUTCOMES = ("answered", "refused", "needs values", "wrong", "crashed")
 
 #: A call, and the pass after it, which returns False if there is none.
 Prepared = tuple[Callable[[], Any], Callable[[Any], bool]]
-Prepare = Callable[[Sample], Prepared]
+#: What prepares a sample in one of its kinds.
+Prepare = Callable[[Sample, str], Prepared]
 
 
 class Outcome(NamedTuple):
@@ -37,41 +38,25 @@ class Outcome(NamedTuple):
     why: str = ""
 
 
-def outcomes(
-    names: Iterable[str] | None = None, each: Callable[[str], bool] = bool
-) -> dict[str, Outcome]:
+def outcomes(names: Iterable[str] | None = None) -> dict[str, Outcome]:
     """Returns the outcomes of the recorded samples by name; of ``names`` of operators alone."""
-    found = {}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for sample, rows in _recorded("opinfo", names):
-            row = rows.get(sample.name.partition(" ")[2])
-            if row is not None and each(sample.name):
-                found[sample.name] = outcome(sample, row)
-    return found
+    return _of_kinds("opinfo", [""], _as_usual, names)
 
 
 def of_writes(names: Iterable[str] | None = None) -> dict[str, Outcome]:
-    """Returns the outcomes of the recorded calls that write into tensors, by sample and kind.
-
-    ``names`` are those of the operators that are run; by default, all are.
-    """
+    """Returns the same of the calls that write into tensors, by sample and kind."""
     return _of_kinds("opinfo-writes", KINDS_OF_WRITES, _as_write, names)
 
 
 def in_other_ways(names: Iterable[str] | None = None) -> dict[str, Outcome]:
-    """Returns the outcomes of the samples that are called in other ways, by sample and way.
-
-    ``names`` are those of the operators that are run; by default, all are.
-    """
-    counts = opinfo_ways.COUNTS
-    return _of_kinds("opinfo-ways", opinfo_ways.WAYS, _in_way, names, counts)
+    """Returns the same of the samples that are called in other ways, by sample and way."""
+    return _of_kinds("opinfo-ways", opinfo_ways.WAYS, _in_way, names, opinfo_ways.COUNTS)
 
 
 def _of_kinds(
     recording: str,
     kinds: Iterable[str],
-    run_as: Callable[..., Any],
+    prepare: Prepare,
     names: Iterable[str] | None,
     counts: dict[torch.dtype, int] | None = None,
 ) -> dict[str, Outcome]:
@@ -80,10 +65,10 @@ def _of_kinds(
         warnings.simplefilter("ignore")
         for sample, rows in _recorded(recording, names, counts):
             for kind in kinds:
-                name = f"{sample.name} {kind}"
+                name = f"{sample.name} {kind}".rstrip()
                 row = rows.get(name.partition(" ")[2])
                 if row is not None:
-                    found[name] = outcome(sample, row, partial(run_as, kind=kind))
+                    found[name] = outcome(row, partial(prepare, sample, kind))
     return found
 
 
@@ -98,11 +83,8 @@ def _recorded(
                 yield sample, recorded[name]
 
 
-def outcome(sample: Sample, recorded: Any, prepare: Prepare | None = None) -> Outcome:
-    """Returns what becomes of a sample, whose recorded row is given.
-
-    It runs forward and backward, or what ``prepare`` makes of it.
-    """
+def outcome(recorded: Any, prepare: Callable[[], Prepared]) -> Outcome:
+    """Returns what becomes of a sample, which ``prepare`` prepares, beside its recorded row."""
     simulated = device(ON)
     simulated.simulation.restart()
     simulated.prime()
@@ -110,7 +92,7 @@ def outcome(sample: Sample, recorded: Any, prepare: Prepare | None = None) -> Ou
     state = random.getstate()
     try:
         with simulated.world():
-            peaks, problem = _peaks(simulated, sample, prepare or _as_usual)
+            peaks, problem = _peaks(simulated, prepare)
     except ProgramRefused as error:
         peaks, problem = [], str(error)
     except AttnMemError as error:
@@ -129,7 +111,7 @@ def outcome(sample: Sample, recorded: Any, prepare: Prepare | None = None) -> Ou
     return Outcome("wrong", f"{peaks}, recorded {recorded}")
 
 
-def _as_usual(sample: Sample) -> Prepared:
+def _as_usual(sample: Sample, _: str) -> Prepared:
     input, args, kwargs = sample.on("cuda")
     return partial(sample.op, input, *args, **kwargs), backward
 
@@ -143,10 +125,10 @@ def _in_way(sample: Sample, kind: str) -> Prepared:
     return call, after
 
 
-def _peaks(simulated: Any, sample: Sample, prepare: Prepare) -> tuple[list[int], str]:
+def _peaks(simulated: Any, prepare: Callable[[], Prepared]) -> tuple[list[int], str]:
     """Returns the peaks of a call and of the pass after it, and why they are not to be trusted."""
     gauge = simulated.gauge()
-    call, after = prepare(sample)
+    call, after = prepare()
     gauge.start()
     try:
         torch.manual_seed(0)
