@@ -19,6 +19,8 @@ from typing import Any
 
 from packaging.version import Version
 
+from pytest_attnmem.nulldevice import parts, torch_build
+
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 WORK = ROOT / ".venv-versions"
@@ -63,48 +65,32 @@ def environment(version: str) -> Path:
         others = ("filelock", "typing-extensions", "sympy", "networkx", "jinja2", "fsspec", "numpy")
         own = ("setuptools", "pytest", "--editable", str(ROOT))
         subprocess.run([*install, *others, *own], check=True)
-        more = _more(python)
+        # Triton, cuDNN if it can plan, and the headers that a checkout needs.
+        torch = _torch(python)
+        more = [parts.headers(torch.major), *parts.requirements(torch, "triton")]
+        if torch.cudnn >= parts.PLANS:
+            more += parts.requirements(torch, "cudnn")
         subprocess.run([*install, *more], check=True)
         (folder / "installed").touch()
     return python
 
 
 def _torch(python: Path) -> Any:
-    sys.path.insert(0, str(ROOT))
-    from pytest_attnmem.nulldevice import torch_build
-
     (folder,) = (python.parent.parent / "lib").glob("python*/site-packages/torch")
     return torch_build.describe(folder, [folder.parent / "nvidia"])
-
-
-def _more(python: Path) -> list[str]:
-    """Returns Triton, cuDNN if it can plan, and the headers that a checkout needs."""
-    torch, parts = _torch(python), _parts()
-    found = [parts.headers(torch.major), *parts.requirements(torch, "triton")]
-    if torch.cudnn >= parts.PLANS:
-        found += parts.requirements(torch, "cudnn")
-    return found
 
 
 def run(version: str) -> dict[str, Any]:
     """Returns what each program saw on a version, or the last line of its error."""
     python = environment(version)
     torch = _torch(python)
-    (triton,) = _parts().requirements(torch, "triton")
-    pin = triton.replace("~", "=").rpartition("==")[2]
+    (triton,) = parts.requirements(torch, "triton")
     found: dict[str, Any] = {"cuda": torch.cuda, "cudnn_version": torch.cudnn}
-    found["triton_version"] = pin
+    found["triton_version"] = triton.replace("~", "=").rpartition("==")[2]
     for part in PARTS:
         found[part] = _run(python, part)
         print(version, part, found[part], flush=True)
     return found
-
-
-def _parts() -> Any:
-    sys.path.insert(0, str(ROOT))
-    from pytest_attnmem.nulldevice import parts
-
-    return parts
 
 
 def _run(python: Path, part: str) -> Any:
