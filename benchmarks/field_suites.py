@@ -125,9 +125,8 @@ ON_NULL: Final = (NULL_BARE, NULL, BY_HAND, COLLECTED)
 
 def installed(contender: Contender) -> bool:
     """Returns True if its plugins are here."""
-    modules = {name: f"pytest_{name}" for name in OTHERS}
-    wanted = [modules[name] for name in contender.plugins if name in modules]
-    return all(importlib.util.find_spec(module) for module in wanted)
+    others = [name for name in contender.plugins if name in OTHERS]
+    return all(importlib.util.find_spec(f"pytest_{name}") for name in others)
 
 
 def command(contender: Contender, python: str) -> list[str]:

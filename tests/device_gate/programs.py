@@ -69,7 +69,7 @@ def _module(name: str) -> Any:
 def _of_kernels() -> Iterator[tuple[str, Program]]:
     from pytest_attnmem.kernels import KERNELS
 
-    for kernel in KERNELS.values() if isinstance(KERNELS, dict) else KERNELS:
+    for kernel in KERNELS:
         if "cuda" in kernel.devices and "flex" not in kernel.name:
             for causal in kernel.causal:
                 yield f"{kernel.name} causal={causal}", partial(_trained, kernel, causal)
@@ -115,7 +115,7 @@ def rows_of(name: str, source: str, names: list[str], times: int) -> Iterator[tu
 
 
 def _row(stand_in: Any, program: Program) -> Any:
-    stand_in.restart(primed=False)
+    stand_in.restart()
     try:
         numbers, problem = stand_in.run(program)
     except ProgramRefused as error:
@@ -130,7 +130,7 @@ def _seconds(stand_in: Any, program: Program) -> float | None:
 
     Collections of garbage pass by PyTorch's own objects, which take longer than small programs.
     """
-    stand_in.restart(primed=False)
+    stand_in.restart()
     gc.collect()
     gc.freeze()
     start = time.process_time()

@@ -21,12 +21,10 @@ class StandIn:
     def __init__(self, name: str, on: str = ON) -> None:
         self.backend: Any = open_backend(f"{name}:{on}")
 
-    def restart(self, *, primed: bool = True) -> None:
-        """Empties the device, but for the workspaces of libraries if ``primed``."""
+    def restart(self) -> None:
+        """Empties the device."""
         self.backend.simulation.restart()
         self.backend.name_device()
-        if primed:
-            self.backend.prime()
 
     def run(self, work: Callable[[], Any]) -> tuple[list[int], str]:
         """Returns the peaks, retained bytes and drawn numbers of a program, and what ails them."""
@@ -56,7 +54,7 @@ class NullDevice:
         torch.cuda.init()
         settle_each_pass()
 
-    def restart(self, *, primed: bool = True) -> None:
+    def restart(self) -> None:
         """Empties the device, and waits for autograd's thread to free the last step."""
         for _ in range(100):
             gc.collect()

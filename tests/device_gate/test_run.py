@@ -1,14 +1,10 @@
 """What the gate makes of rows; the rows themselves take an hour."""
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.append(str(Path(__file__).parent))
-
-import run
+from . import run
 
 ROW = [1, 2, 3, 0, 4]
 
