@@ -114,20 +114,15 @@ def other(request):
     return "M" in request.node.callspec.params
 
 def test_other(N, other): torch.ones(N)
-"""
 
-
-def test_a_size_that_a_fixture_reads_is_varied_and_the_fixture_made_anew(suite):
-    suite.write(
-        HEAD
-        + IN_A_FIXTURE
-        + """
 def test_ended(N):
     assert ended[-1] == 64  # other runs leave nothing
     torch.ones(N)
 """
-    )
-    ran = suite.run("-pno:randomly")
+
+
+def test_a_size_that_a_fixture_reads_is_varied_and_the_fixture_made_anew(suite):
+    ran = suite.tests(IN_A_FIXTURE).run("-pno:randomly")
     assert ran.outcomes == {"failed": 6, "passed": 2}
     for name in ("value", "params", "copy", "get", "called", "asked"):
         assert ran.outcome(f"test_{name}[64]") == (

@@ -38,7 +38,6 @@ BODIES = {
 HEAD = """
 import asyncio
 import contextlib
-import threading
 import unittest
 import pytest
 import pytest_attnmem
@@ -57,8 +56,8 @@ def over(attnmem, used=101):
 )
 def test_a_region_over_its_budget_fails_the_test_that_catches_the_error(scripted, options):
     names = {name: f"test_{place}" for place, name in enumerate(BODIES)}
-    scripted.write(HEAD + "".join(f"\ndef {names[n]}(attnmem):{b}\n" for n, b in BODIES.items()))
-    ran = scripted.run(*options)
+    bodies = (f"\ndef {names[name]}(attnmem):{body}\n" for name, body in BODIES.items())
+    ran = scripted.tests("".join(bodies)).run(*options)
     assert ran.result.ret == pytest.ExitCode.TESTS_FAILED
     assert ran.outcomes == {"failed": len(BODIES)}
     assert ran.summary["over"] == len(BODIES)

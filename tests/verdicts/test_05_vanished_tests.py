@@ -1,7 +1,5 @@
 """``attnmem compare`` fails where a test that was measured is gone, and names it."""
 
-import pytest
-
 from pytest_attnmem.cli import main
 
 SUITE = """
@@ -15,31 +13,24 @@ def test_skipped(): pass
 """
 
 
-@pytest.fixture
-def compare(scripted, monkeypatch, capsys):
-    """Compares a whole session with one that ran some of its tests only."""
-    scripted.tests(SUITE)
+def test_vanished_tests_fail_and_are_named_unless_they_were_not_measured(
+    scripted, monkeypatch, capsys
+):
     monkeypatch.chdir(scripted.path)
-    scripted.run(json_file="base.json")
+    scripted.tests(SUITE).run(json_file="base.json")
+    compare = ["compare", "base.json", "head.json", "--fail-on", "2%+1MiB"]
 
-    def comparing(*tests):
-        scripted.run(*tests, json_file="head.json")
-        capsys.readouterr()
-        code = main(["compare", "base.json", "head.json", "--fail-on", "2%+1MiB"])
-        return code, capsys.readouterr().out.splitlines()
-
-    return comparing
-
-
-def test_vanished_tests_fail_and_are_named(compare):
-    code, lines = compare("test_suite.py::test_it[a]", "test_suite.py::test_skipped")
-    assert code == 1
+    scripted.run("test_suite.py::test_it[a]", "test_suite.py::test_skipped", json_file="head.json")
+    capsys.readouterr()
+    assert main(compare) == 1
+    lines = capsys.readouterr().out.splitlines()
     removed = [line.split()[0] for line in lines if line.endswith("  removed")]
     assert removed == ["test_suite.py::test_it[b]", "test_suite.py::test_it[c]"]
     assert lines[0] == "2 of 4 tests failed the comparison: 2 removed, 2 unchanged."
 
-
-def test_a_test_that_was_not_measured_may_go(compare):
-    code, lines = compare("test_suite.py::test_it")
-    assert code == 0
-    assert lines[0] == ("none of 3 tests failed the comparison: 1 removed unmeasured, 3 unchanged.")
+    scripted.run("test_suite.py::test_it", json_file="head.json")
+    capsys.readouterr()
+    assert main(compare) == 0
+    assert capsys.readouterr().out.splitlines()[0] == (
+        "none of 3 tests failed the comparison: 1 removed unmeasured, 3 unchanged."
+    )

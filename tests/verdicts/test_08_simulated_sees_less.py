@@ -3,7 +3,6 @@
 import pytest
 
 SUITE = """
-import pytest, torch
 from concurrent.futures import ThreadPoolExecutor
 from torch.nn.attention.flex_attention import flex_attention
 
@@ -31,7 +30,6 @@ def _flex_imported(simulation_imported):
 
 
 def test_threads_of_a_fixture_are_measured_and_flex_attention_is_not_enforced(suite):
-    suite.write(SUITE)
-    ran = suite.run("--attnmem-backend=simulated")
+    ran = suite.tests(SUITE).run("--attnmem-backend=simulated")
     assert ran.outcome("test_pool").startswith("over: peak 64.0 MiB exceeds budget 1.0 MiB")
     assert ran.outcome("test_flex") == "not enforced: compiled code cannot be simulated"

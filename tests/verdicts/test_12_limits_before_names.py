@@ -5,9 +5,7 @@ import pytest
 pytestmark = pytest.mark.usefixtures("simulation_imported")
 
 NAMED_LATER = """
-import contextlib
 import unittest
-import pytest, torch
 
 @pytest.mark.memory_budget(8192, exact=True)
 def test_region(attnmem):
@@ -47,8 +45,7 @@ class TestCase(unittest.TestCase):
 
 
 def test_tensors_that_turn_out_to_be_on_the_host_exceed_nothing(suite):
-    suite.write(NAMED_LATER)
-    ran = suite.run("--attnmem-strict=off", "--attnmem-backend=simulated")
+    ran = suite.tests(NAMED_LATER).run("--attnmem-strict=off", "--attnmem-backend=simulated")
     assert ran.outcomes == {"passed": 5}
     found = {(row["nodeid"].partition("::")[2], row["region"]): row for row in ran.rows}
     assert {at: row["peak_bytes"] for at, row in found.items() if row["outcome"] == "within"} == {
@@ -125,7 +122,6 @@ def test_it(attnmem):
 
 EXPECTED = """
 import unittest
-import pytest, torch
 
 @pytest.mark.memory_budget("1 MiB")
 class TestCase(unittest.TestCase):
@@ -154,8 +150,7 @@ def test_reason():
 
 
 def test_a_body_of_an_expected_failure_starts_again(suite):
-    suite.write(EXPECTED)
-    ran = suite.run("--attnmem-backend=simulated")
+    ran = suite.tests(EXPECTED).run("--attnmem-backend=simulated")
     assert ran.outcomes == {"xfailed": 3, "skipped": 1, "failed": 1}
     rows = {row["nodeid"].rpartition("::")[2]: row for row in ran.rows}
     assert {name: (row["outcome"], row["peak_bytes"]) for name, row in rows.items()} == {
@@ -173,7 +168,6 @@ def test_a_body_of_an_expected_failure_starts_again(suite):
 #: The device has a name that nobody can read in the code: else a body runs once.
 TWICE = """
 import unittest
-import pytest, torch
 
 CUDA = "cu" "da "
 
@@ -204,22 +198,14 @@ def test_over():
 """
 
 
-@pytest.fixture
-def ran(suite):
-    suite.write(TWICE)
-    return suite.run("--attnmem-backend=simulated:H100", "-rA")
-
-
-@pytest.mark.parametrize(("test", "line"), [("test_it", 11), ("TestCase.test_it", 21)])
-def test_a_failure_says_that_the_body_ran_twice(ran, test, line):
-    assert (
-        f"the body ran twice: 'cuda' is named at test_suite.py:{line}, after tensors were made"
-        " without a device; name the device of each tensor, and it runs once"
-    ) in ran.report(test)
-    assert any("2 == 1" in line or "2 != 1" in line for line in ran.report(test))
-
-
-def test_a_verdict_does_not(ran):
+def test_a_failure_says_that_the_body_ran_twice_and_a_verdict_does_not(suite):
+    ran = suite.tests(TWICE).run("--attnmem-backend=simulated:H100", "-rA")
+    for test, place in (("test_it", 12), ("TestCase.test_it", 22)):
+        assert (
+            f"the body ran twice: 'cuda' is named at test_suite.py:{place}, after tensors were made"
+            " without a device; name the device of each tensor, and it runs once"
+        ) in ran.report(test)
+        assert any("2 == 1" in line or "2 != 1" in line for line in ran.report(test))
     assert ran.text.count("the body ran twice") == 2
     assert ran.outcome("test_within") == "within"
     assert ran.row("test_over")["outcome"] == "over"

@@ -41,7 +41,6 @@ def test_a_region_that_goes_on_after_it_named_the_device_is_not_measured():
 
 MARKED = """
 import sys, unittest
-import pytest, torch
 
 runs = []
 
@@ -107,32 +106,27 @@ def test_mixed():
 
 
 def test_a_run_that_turns_out_to_place_its_tensors_starts_again(suite):
-    suite.write(MARKED)
-    ran = suite.run("--attnmem-strict=off", "--attnmem-backend=simulated")
+    ran = suite.tests(MARKED).run("--attnmem-strict=off", "--attnmem-backend=simulated")
     assert {
-        row["nodeid"].partition("::")[2] + (row["region"] and f" {row['region']}"): (
-            row["outcome"],
-            row["peak_bytes"],
-        )
+        f"{row['nodeid'].partition('::')[2]} {row['region']}".rstrip(): row["peak_bytes"]
         for row in ran.rows
         if row["outcome"] == "within"
     } == {
-        "test_contract[256]": ("within", 131072),
-        "test_once_more": ("within", 8192),
-        "test_once_more second": ("within", 8192),
-        "TestCase::test_it": ("within", 1024),
-        "test_warm": ("within", 8192),
-        "test_swallowed": ("within", 16),
-        "test_measured_inside": ("within", 8192),
-        "test_nothing_named": ("within", 4096),
-        "test_placed_like_an_input": ("within", 16),
+        "test_contract[256]": 131072,
+        "test_once_more": 8192,
+        "test_once_more second": 8192,
+        "TestCase::test_it": 1024,
+        "test_warm": 8192,
+        "test_swallowed": 16,
+        "test_measured_inside": 8192,
+        "test_nothing_named": 4096,
+        "test_placed_like_an_input": 16,
     }
     assert ran.outcome("test_mixed") == "not enforced: the test failed: RuntimeError"
     assert ran.outcomes == {"passed": 10, "failed": 1}
 
 
 ON_THE_DEVICE = """
-import pytest, torch
 import numpy
 from torch import nn
 
@@ -179,13 +173,11 @@ def test_unseen(case, attnmem):
 
 
 def test_a_program_that_names_no_device_is_on_it_as_a_whole(suite):
-    suite.write(ON_THE_DEVICE)
-    ran = suite.run("--attnmem-strict=off", "--attnmem-backend=simulated")
+    ran = suite.tests(ON_THE_DEVICE).run("--attnmem-strict=off", "--attnmem-backend=simulated")
     assert ran.outcomes["passed"] == 2 * 6 + 3
 
 
 LIKE_A_FIXTURE = """
-import pytest, torch
 from torch import nn
 
 @pytest.fixture
@@ -270,15 +262,13 @@ def test_own():
 
 
 def test_the_device_of_a_tensor_made_before_the_window_is_named_by_nobody(suite):
-    suite.write(LIKE_A_FIXTURE)
-    ran = suite.run("--attnmem-backend=simulated")
+    ran = suite.tests(LIKE_A_FIXTURE).run("--attnmem-backend=simulated")
     assert ran.outcomes == {"passed": 6}
     assert ran.outcome("test_own") == "within"
 
 
 FAILING = """
 import unittest
-import pytest, torch
 from torch.nn.utils.rnn import pack_padded_sequence
 
 def packed():
@@ -316,8 +306,7 @@ def test_named():
 
 
 def test_an_error_on_the_device_of_nobodys_choice_runs_the_body_again_on_the_host(suite):
-    suite.write(FAILING)
-    ran = suite.run("--attnmem-strict=off", "--attnmem-backend=simulated")
+    ran = suite.tests(FAILING).run("--attnmem-strict=off", "--attnmem-backend=simulated")
     assert ran.outcomes == {"passed": 5, "failed": 2}
     passed = ("test_lengths", "TestCase::test_case")
     assert {ran.outcome(name) for name in passed} == {

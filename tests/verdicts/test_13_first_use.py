@@ -6,9 +6,7 @@ import pytest
 
 #: The start of a suite whose tests use a lazy module.
 STEP = """
-import pytest
-import torch
-from torch import nn
+import pytest, torch
 
 def lazily():
     # As torch does on first use: import, and leave the frames of a failed import in a cycle.

@@ -13,10 +13,8 @@ CALLS = {
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_the_window_is_not_enforced_and_the_next_is(suite, call):
-    suite.write(f"""
+    ran = suite.tests(f"""
 import contextlib
-import pytest
-import torch
 
 @pytest.mark.memory_budget("1 KiB")
 def test_it():
@@ -30,8 +28,7 @@ def test_next(): torch.ones(256)
 def test_region(attnmem):
     with attnmem.region("part", "1 KiB"): {call.strip().splitlines()[0]}
     with attnmem.region("next", "1 KiB", exact=True): torch.ones(256)
-""")
-    ran = suite.run("--attnmem-strict=off")
+""").run("--attnmem-strict=off")
     assert ran.outcomes == {"passed": 3}
     exchanged = "not enforced: the profiler of this thread was exchanged meanwhile"
     assert ran.outcome("test_it") == ran.outcome("test_region", "part") == exchanged

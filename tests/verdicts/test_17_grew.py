@@ -35,9 +35,6 @@ def grew(ran):
     return [line.strip() for line in ran.result.outlines if line.startswith("  grew ")]
 
 
-@pytest.mark.parametrize(
-    "backend", ["cpu", pytest.param("simulated:H100", marks=pytest.mark.thorough)]
-)
 def test_a_size_that_happens_to_be_n_is_no_n(suite, monkeypatch, backend):
     ran = recorded(suite, BIASES, monkeypatch, backend=backend)
     assert grew(ran) == ["grew      +32*N: one more float32 [N, 8], empty at test_g.py:12"]
@@ -166,7 +163,7 @@ def test_a_part_that_is_renamed_is_nothing_more(suite, monkeypatch):
     assert grew(ran) == ["grew      +32*N: one more float32 [N, 8], empty at test_g.py:14"]
 
 
-def test_the_shape_of_inputs_that_qkv_makes_is_proved(suite, monkeypatch):
+def test_the_shape_of_inputs_that_qkv_makes_is_proved(suite):
     suite.tests("""
 @pytest.mark.memory_budget("1 KiB")
 def test_it(qkv):

@@ -3,9 +3,6 @@
 import pytest
 
 SUITE = """
-import pytest
-import torch
-
 @pytest.mark.memory_budget({limit!r}, {symbols})
 @pytest.mark.parametrize({names!r}, [{sizes}])
 def test_it({arguments}):
@@ -26,7 +23,7 @@ def test_it({arguments}):
     ids=["default", "its other name", "other name", "an argument", "given", "a number"],
 )
 def test_what_the_budget_grows_as(suite, limit, symbols, names, sizes, told):
-    suite.write(
+    suite.tests(
         SUITE.format(limit=limit, symbols=symbols, names=names, sizes=sizes, arguments=names)
     )
     lines = suite.run("--attnmem-backend=cpu").result.outlines

@@ -3,8 +3,7 @@
 import json
 
 SUITE = """
-import pytest
-from scripted import OutOfMemory, memory
+from scripted import OutOfMemory
 
 @pytest.mark.memory_budget("1 MiB")
 def test_it():

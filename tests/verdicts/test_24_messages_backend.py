@@ -1,12 +1,14 @@
-"""A backend or a device that is not there is refused once, at the start, with what was meant."""
+"""A backend, a device or torch that is not there is refused once, in one line, at the start."""
+
+import json
+import subprocess
+import sys
 
 import pytest
 import torch
 from suites import KNOWN_DEVICES, Suite
 
 SUITE = """
-import pytest
-
 @pytest.mark.memory_budget("1 KiB")
 def test_one(): pass
 
@@ -21,8 +23,7 @@ without_gpu = pytest.mark.skipif(torch.accelerator.is_available(), reason="there
 
 
 def refusal(suite: Suite, *arguments: str) -> str:
-    suite.write(SUITE)
-    ran = suite.run(*arguments, shown=())
+    ran = suite.tests(SUITE).run(*arguments, shown=())
     assert ran.result.ret == pytest.ExitCode.USAGE_ERROR
     assert "test_one" not in ran.text
     (line,) = filter(None, ran.result.errlines)
@@ -69,6 +70,48 @@ def test_a_device_that_is_not_there(suite, name, why, xdist):
 @without_gpu
 @pytest.mark.parametrize("option", ["--collect-only", "--attnmem-disable"])
 def test_a_device_is_not_missed_where_nothing_is_measured(suite, option):
-    suite.write(SUITE)
-    ran = suite.run("--attnmem-backend=cuda", option, shown=())
+    ran = suite.tests(SUITE).run("--attnmem-backend=cuda", option, shown=())
     assert ran.result.ret == pytest.ExitCode.OK
+
+
+SIZES = ["--B", "1", "--H", "1", "--d", "64"]
+COMMANDS = {
+    "predict": ["predict", "flash", "--N", "64", *SIZES],
+    "max-length": ["max-length", "flash", *SIZES],
+    "derive": ["derive", "json:dumps", "B N d"],
+    "sweep": ["sweep", "--simulate"],
+    "sweep on cuda": ["sweep", "--device", "cuda"],
+}
+#: Run in a process of its own: here, torch is imported.
+PROGRAM = """
+import contextlib, io, json, sys
+
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] == "torch":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Blocker())
+from pytest_attnmem.cli import main
+
+ran = {}
+for name, arguments in json.loads(sys.argv[1]).items():
+    with contextlib.redirect_stderr(io.StringIO()) as told:
+        code = main(arguments)
+    ran[name] = (code, told.getvalue())
+print(json.dumps(ran))
+"""
+
+
+def test_each_command_that_needs_torch_says_so_in_one_line():
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, json.dumps(COMMANDS)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    line = "attnmem {}: needs torch, which is not installed; pip install torch\n"
+    assert json.loads(done.stdout) == {
+        name: [2, line.format(command)] for name, (command, *_) in COMMANDS.items()
+    }

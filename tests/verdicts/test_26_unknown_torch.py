@@ -140,8 +140,7 @@ def test_region(attnmem):
 
 
 def test_a_model_with_scratch_is_no_limit_and_a_model_of_tensors_is(suite):
-    suite.write("""
-import pytest, torch
+    ran = suite.tests("""
 from pytest_attnmem import MemoryModel
 from pytest_attnmem.budgets.memory_model import Phase
 from pytest_attnmem.kernels import standard
@@ -160,8 +159,7 @@ def test_tensors():
 @pytest.mark.memory_budget("31 B", backend="cpu")
 def test_formula():
     torch.ones(8)
-""")
-    ran = suite.run()
+""").run()
     assert ran.outcome("test_scratch") == f"not enforced: {MISSING}"
     assert ran.row("test_scratch")["peak_bytes"] > 0
     assert ran.outcome("test_tensors") == "within"
