@@ -4,14 +4,8 @@ That every workload is exact, or a known gap, is for the tests beside the backen
 taken from them, and the rest of the page is made anew.
 """
 
-import sys
-from pathlib import Path
-
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import accuracy
+import pytest
 from known_gaps import GAPS, UNSETTLED
 from recordings import INSTALLED, VERSIONS
 from replays import Peaks, recorded

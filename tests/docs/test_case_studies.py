@@ -1,15 +1,11 @@
 """The commands of the case studies print what the page shows."""
 
 import shlex
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from page_walk import ROOT, blocks, calls, missing
+from .page_walk import ROOT, blocks, calls, missing
 
 COMMANDS = [
     call

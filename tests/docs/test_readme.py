@@ -2,17 +2,13 @@
 
 import re
 import shlex
-import sys
 from html import unescape
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from page_walk import ROOT, missing
-
 from pytest_attnmem.cli import main
+
+from .page_walk import ROOT, missing
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

@@ -1,15 +1,10 @@
 """Each page does what it shows, block by block; ``page_walk`` says how a block is run."""
 
-import sys
-from pathlib import Path
-
 import pytest
 import torch
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from page_walk import ROOT, Walk, blocks
-from prepared import PREPARED
+from ..commits.repositories import Step, git, repository
+from .page_walk import ROOT, Walk, blocks
 
 DOCS = ROOT / "docs"
 #: The pages with tests of their own, some on the null device.
@@ -29,6 +24,52 @@ PAGES = [
 pytestmark = pytest.mark.skipif(
     not torch.__version__.startswith("2.13"), reason="pages show torch 2.13"
 )
+
+
+ATTENTION = '''import torch
+
+
+def attention(q, k, v, causal):
+    """Returns attention of q to k and v; queries of a causal call do not see later keys."""
+    scores = q @ k.mT * q.shape[-1] ** -0.5
+    if causal:
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
+        scores{fill}(mask, float("-inf"))
+    return scores.softmax(-1) @ v
+'''
+GOOD = ATTENTION.replace("{fill}", ".masked_fill_")
+BAD = ATTENTION.replace("scores{fill}", "all_scores, scores = scores, scores.masked_fill")
+TEST = """import pytest
+from attn import attention
+
+
+@pytest.mark.memory_budget
+@pytest.mark.parametrize("N", [1024])
+def test_peak(qkv, N):
+    attention(*qkv(B=2, H=4, N=N, d=64), causal=True)
+
+
+@pytest.mark.memory_budget
+@pytest.mark.parametrize("N", [1024])
+def test_without_a_mask(qkv, N):
+    attention(*qkv(B=2, H=4, N=N, d=64), causal=False)
+"""
+
+
+def history(folder):
+    first = {"attn.py": GOOD, "tests/test_memory.py": TEST, "conftest.py": ""}
+    steps = [
+        Step(first, title="Release 1.2"),
+        *(Step({"notes.txt": str(number)}, title=f"Take note {number}") for number in range(90)),
+        Step({"attn.py": BAD}, author="Grace", title="Keep the scores that the caller sees"),
+        *(Step({"notes.txt": str(number)}, title=f"Take note {number}") for number in range(36)),
+    ]
+    repository(folder, steps)
+    git(folder, "tag", "v1.2", "main~127")
+
+
+#: What a page's reader has before its first command: a repository.
+PREPARED = {"how-to/history.md": history}
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.relative_to(DOCS).as_posix())

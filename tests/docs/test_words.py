@@ -1,14 +1,10 @@
 """The documentation is short enough to be read, and each reader finds a way in."""
 
 import re
-import sys
-from pathlib import Path
 
 import yaml
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from page_walk import ROOT
+from .page_walk import ROOT
 
 DOCS = ROOT / "docs"
 #: Where to look something up, and what was measured: nobody reads these from end to end.
