@@ -21,15 +21,15 @@ COUNTS = {torch.float32: 2}
 _COPIES = 3
 
 Op = Callable[..., Any]
-#: What runs the backward pass, given the leaves and a result; it returns False if there is none.
-Backward = Callable[[list[torch.Tensor], Any], bool]
+#: What runs the backward pass, given the leaves, and the results that require a gradient.
+Backward = Callable[[list[torch.Tensor], list[torch.Tensor]], object]
 
 
 class Way(NamedTuple):
     """A way to call an operator, and to run its backward pass."""
 
     wrap: Callable[[Op], Op] = lambda op: op
-    backward: Backward = lambda _, result: backward(result)
+    backward: Backward | None = lambda _, outputs: backward(outputs)
     gaps: bool = False
 
 
@@ -43,7 +43,15 @@ def ways_to_call(
         input, args, kwargs = replace(sample, gaps=way.gaps).on(device)
         leaves = [leaf for leaf in _tensors((input, args, kwargs)) if leaf.requires_grad]
         call = partial(way.wrap(sample.op), input, *args, **kwargs)
-        yield name, call, partial(way.backward, leaves)
+        yield name, call, partial(_run_backward, way.backward, leaves)
+
+
+def _run_backward(run: Backward | None, leaves: list[torch.Tensor], result: Any) -> bool:
+    """Runs the backward pass of a result; returns False if there is none."""
+    outputs = results_with_gradients(result) if run is not None else []
+    if outputs:
+        run(leaves, outputs)
+    return bool(outputs)
 
 
 def _tensors(values: Any) -> Iterator[torch.Tensor]:
@@ -58,40 +66,27 @@ def _sum(values: Iterable[torch.Tensor]) -> torch.Tensor:
     return first
 
 
-def _expanded(_: Any, result: Any) -> bool:
+def _expanded(_: Any, outputs: list[torch.Tensor]) -> None:
     """Runs the backward of a sum, whose gradient is one element that is expanded."""
-    outputs = results_with_gradients(result)
-    if outputs:
-        _sum(outputs).backward()
-    return bool(outputs)
+    _sum(outputs).backward()
 
 
-def _transposed(_: Any, result: Any) -> bool:
+def _transposed(_: Any, outputs: list[torch.Tensor]) -> None:
     """Runs the backward with gradients whose dimensions are stored in reverse."""
-    outputs = results_with_gradients(result)
-    if outputs:
-        grads = [
-            torch.ones(x.shape[::-1], dtype=x.dtype, device=x.device).permute(
-                *range(x.dim() - 1, -1, -1)
-            )
-            for x in outputs
-        ]
-        torch.autograd.backward(outputs, grads)
-    return bool(outputs)
+    grads = [
+        torch.ones(x.shape[::-1], dtype=x.dtype, device=x.device).permute(
+            *range(x.dim() - 1, -1, -1)
+        )
+        for x in outputs
+    ]
+    torch.autograd.backward(outputs, grads)
 
 
-def _twice(leaves: list[torch.Tensor], result: Any) -> bool:
+def _twice(leaves: list[torch.Tensor], outputs: list[torch.Tensor]) -> None:
     """Runs the backward of the gradients."""
-    outputs = results_with_gradients(result)
-    if outputs:
-        ones = [torch.ones_like(x).requires_grad_() for x in outputs]
-        grads = torch.autograd.grad(outputs, leaves, ones, create_graph=True, allow_unused=True)
-        backward([grad for grad in grads if grad is not None])
-    return bool(outputs)
-
-
-def _no_backward(*_: Any) -> bool:
-    return False
+    ones = [torch.ones_like(x).requires_grad_() for x in outputs]
+    grads = torch.autograd.grad(outputs, leaves, ones, create_graph=True, allow_unused=True)
+    backward([grad for grad in grads if grad is not None])
 
 
 def _with_duals(op: Op) -> Op:
@@ -171,10 +166,10 @@ WAYS = {
     "expanded": Way(backward=_expanded),
     "transposed": Way(backward=_transposed),
     "twice": Way(backward=_twice),
-    "duals": Way(_with_duals, _no_backward),
-    "grad": Way(_differentiated, _no_backward),
-    "vmap": Way(_mapped, _no_backward),
+    "duals": Way(_with_duals, None),
+    "grad": Way(_differentiated, None),
+    "vmap": Way(_mapped, None),
     "checkpoint": Way(_checkpointed),
     "autocast": Way(_inside(lambda: torch.autocast("cuda", dtype=torch.bfloat16))),
-    "inference": Way(_inside(torch.inference_mode), _no_backward),
+    "inference": Way(_inside(torch.inference_mode), None),
 }
