@@ -13,6 +13,7 @@ from pathlib import Path
 
 from pytest_attnmem import measure
 from pytest_attnmem.backends.simulated.convolution.cudnn_plans import CudnnPlans, plans_path
+from pytest_attnmem.certified.certificate import cudnn_of
 from pytest_attnmem.nulldevice.planner_process import PlanFile
 from pytest_attnmem.profiles import find_profile
 from pytest_attnmem.torch_releases import minor_version
@@ -51,7 +52,7 @@ def asked(device, calls):
             steps(row, args, results(row, args), profile, TORCH, ask)
     for name, program in MODELS.items():
         print(device, name, measure(program, backend=f"simulated:{device}").unmeasured)
-    return PlanFile(plans_path(profile, TORCH, os.environ)).read()
+    return PlanFile(plans_path(profile, cudnn_of(TORCH), os.environ)).read()
 
 
 if __name__ == "__main__":

@@ -42,11 +42,6 @@ class AttentionCall(NamedTuple):
     drops: bool
     trains: bool
 
-    @property
-    def grouped(self) -> bool:
-        """Returns True if several query heads share a key head."""
-        return self.Hkv != self.H
-
 
 def forward_bytes(call: AttentionCall) -> int | None:
     """Returns the workspace of a forward; None if it follows no known rule."""
@@ -64,7 +59,7 @@ def backward_bytes(call: AttentionCall) -> int | None:
     dV, which are added up for each key head.
     """
     rows = FLOAT * call.B * call.H * call.N
-    keys = _HALF * call.B * call.H * call.M if call.grouped else 0
+    keys = _HALF * call.B * call.H * call.M if call.Hkv != call.H else 0
     heads = sum(round_up(keys * size, _STEP) for size in (call.d, call.dv))
     if call.capability == HOPPER:
         return rows * call.d + rows + heads + _HOPPER_STEP

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from ....profiles import DeviceProfile
 from ..scratch.op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary, argument
-from ..scratch.plan_parts import dense_bytes
+from ..scratch.plan_parts import dense_bytes, temporaries, temporary
 from .layout import FLOAT, Sizes, divide_up, round_up, rows_contiguous, sizes_of
 
 
@@ -139,39 +139,28 @@ def _forward(call: OpCall, sizes: Sizes) -> AllocationPlan | None:
 
 def backward(call: OpCall) -> AllocationPlan | None:
     """Plans ``_scaled_dot_product_efficient_attention_backward``."""
-    sizes = sizes_of(*call.args[1:4], heads_first=True)
-    wanted = argument(call, "grad_input_mask")
-    bias = call.args[4] if wanted[3] else None
-    return _backward(call, sizes, call.args[9], bias, heads_first=True)
+    bias = call.args[4] if argument(call, "grad_input_mask")[3] else None
+    return _backward(call, call.args[9], bias, heads_first=True)
 
 
 def unscaled_backward(call: OpCall) -> AllocationPlan | None:
     """Plans ``_efficient_attention_backward``; sequences of several lengths are not modelled."""
-    if call.args[6] is not None or argument(call, "shared_storage_dqdkdv"):
-        return None
-    sizes = sizes_of(*call.args[1:4], heads_first=False)
-    most, window = argument(call, "num_splits_key"), argument(call, "window_size")
-    if most is not None or window:
+    limited = argument(call, "num_splits_key") is not None or argument(call, "window_size")
+    if limited or call.args[6] is not None or argument(call, "shared_storage_dqdkdv"):
         return None
     bias = call.args[4] if call.args[15] else None
-    return _backward(call, sizes, call.args[11], bias, heads_first=False)
+    return _backward(call, call.args[11], bias, heads_first=False)
 
 
 def _backward(
-    call: OpCall,
-    sizes: Sizes,
-    dropout: float,
-    bias: Any | None,
-    *,
-    heads_first: bool,
+    call: OpCall, dropout: float, bias: Any | None, *, heads_first: bool
 ) -> AllocationPlan | None:
     """Plans the gradients, the row sums of dO·O, and the accumulators of concurrent blocks.
 
     Each head of a group has its own dK and dV.
     """
-    longest = max(sizes.d, sizes.dv)
-    grad = call.args[0]
-    half = grad.element_size() == 2
+    grad, sizes = call.args[0], sizes_of(*call.args[1:4], heads_first=heads_first)
+    half, longest = grad.element_size() == 2, max(sizes.d, sizes.dv)
     kernel = select(call.profile, half=half, longest=longest, drops=dropout > 0)
     if sizes.B > _MAX_BATCHES or kernel is None:
         return None
@@ -196,16 +185,13 @@ def _backward(
 def _row_sums(sizes: Sizes, kernel: BackwardKernel, *, half: bool) -> AllocationPlan:
     """Plans ``delta``: by the kernel itself, or as the row sums of dO·O in float."""
     rows = FLOAT * sizes.B * sizes.H * sizes.N
+    sums: AllocationPlan = (Temporary("row sums", rows),)
     if kernel.sums_rows:
-        return (Temporary("row sums", rows),)
-    product = Temporary("dO·O", rows * sizes.dv)
-    widened = (Temporary("O in float", rows * sizes.dv), Temporary("dO in float", rows * sizes.dv))
-    steps: AllocationPlan = (*(widened if half else ()), product)
-    freed = (Free(product.name), *(Free(one.name) for one in reversed(widened) if half))
-    if sizes.H == 1 or sizes.N == 1:  # the row sums need no reordering
-        return (*steps, Temporary("row sums", rows), *freed)
-    summed = Temporary("row sums by query", rows)
-    return (*steps, summed, Temporary("row sums", rows), Free(summed.name), *freed)
+        return sums
+    if sizes.H > 1 and sizes.N > 1:  # they are reordered
+        sums = temporary("row sums by query", rows, sums)
+    names = (*(("O in float", "dO in float") if half else ()), "dO·O")
+    return temporaries(dict.fromkeys(names, rows * sizes.dv), sums)
 
 
 def _workspace(call: OpCall, sizes: Sizes, kernel: BackwardKernel) -> int:

@@ -28,12 +28,11 @@ def forward(call: OpCall) -> AllocationPlan | None:
 
     The layout of the output is not modelled if the queries are expanded over heads or rows.
     """
-    dropout, mask = (argument(call, "dropout_p"), argument(call, "return_debug_mask"))
-    query = call.args[0]
+    query, mask = call.args[0], bool(argument(call, "return_debug_mask"))
     if min(query.shape[1:3]) > 1 and 0 in query.stride()[1:3]:
         return None
     sizes = sizes_of(*call.args[:3], heads_first=True)
-    return _forward(call, sizes, dropout, returns_mask=bool(mask))
+    return _forward(call, sizes, argument(call, "dropout_p"), returns_mask=mask)
 
 
 def unscaled_forward(call: OpCall) -> AllocationPlan | None:
@@ -41,19 +40,18 @@ def unscaled_forward(call: OpCall) -> AllocationPlan | None:
 
     A paged key cache is not modelled, nor is varlen with one query a sequence and grouped heads.
     """
-    query, key, dropout = call.args[0], call.args[1], call.args[7]
-    window = [argument(call, f"window_size_{side}") for side in ("left", "right")]
-    biased = argument(call, "alibi_slopes") is not None
-    given = argument(call, "num_splits")
-    if argument(call, "block_table") is not None or given:
+    query, key, value, lengths, _, longest, _, dropout, _, mask = call.args[:10]
+    if argument(call, "block_table") is not None or argument(call, "num_splits"):
         return None
-    if call.args[3] is None:
-        plain = not biased and not any(side is not None and side >= 0 for side in window)
-        sizes = sizes_of(*call.args[:3], heads_first=False)
-        return _forward(call, sizes, dropout, returns_mask=bool(call.args[9]), groups=plain)
-    if call.args[5] == 1 and query.shape[1] > key.shape[1]:
+    if lengths is None:
+        window = [argument(call, f"window_size_{side}") for side in ("left", "right")]
+        local = any(side is not None and side >= 0 for side in window)
+        plain = argument(call, "alibi_slopes") is None and not local
+        sizes = sizes_of(query, key, value, heads_first=False)
+        return _forward(call, sizes, dropout, returns_mask=bool(mask), groups=plain)
+    if longest == 1 and query.shape[1] > key.shape[1]:
         return None
-    return (*_results(dropout, returns_mask=bool(call.args[9])),)
+    return _results(dropout, returns_mask=bool(mask))
 
 
 def backward(call: OpCall) -> AllocationPlan:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
-
-from ..scratch.strides import is_contiguous
 
 FLOAT = 4  # bytes: accumulators are float32
 
@@ -31,23 +28,15 @@ def sizes_of(query: Any, key: Any, value: Any, *, heads_first: bool) -> Sizes:
 
 def round_up(size: int, step: int) -> int:
     """Returns ``size`` rounded up to a multiple of ``step``."""
-    return (size + step - 1) // step * step
+    return divide_up(size, step) * step
 
 
 def divide_up(size: int, step: int) -> int:
     """Returns the quotient, rounded up."""
-    return (size + step - 1) // step
-
-
-def swapped(sizes: Sequence[int]) -> tuple[int, ...]:
-    """Returns sizes or strides with the middle dimensions swapped, [B, H, N, d] as [B, N, H, d]."""
-    first, second, third, last = sizes
-    return first, third, second, last
+    return -(-size // step)
 
 
 def rows_contiguous(tensor: Any, *, heads_first: bool) -> bool:
     """Returns True if the tensor is contiguous as [B, N, H, d], as kernels require."""
-    shape, strides = tensor.shape, tensor.stride()
-    if heads_first:
-        shape, strides = swapped(shape), swapped(strides)
-    return is_contiguous(shape, strides)
+    by_rows = tensor.transpose(1, 2) if heads_first else tensor
+    return bool(by_rows.is_contiguous())

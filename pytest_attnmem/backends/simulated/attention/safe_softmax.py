@@ -10,8 +10,8 @@ from typing import Final
 
 import torch
 
-from ..scratch.op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
-from ..scratch.plan_parts import copy_bytes, dense_bytes, temporary
+from ..scratch.op_plan import AllocationPlan, OpCall, Output, Rule, argument
+from ..scratch.plan_parts import copy_bytes, dense_bytes, temporaries, temporary
 from ..scratch.reduction_launch import ReductionKernel, blocks_plan
 from ..scratch.strides import kept_strides
 from ..scratch.tensor_iterator import reduction
@@ -32,19 +32,12 @@ def safe_softmax(call: OpCall) -> AllocationPlan:
     )
     strides = kept_strides(scores.shape, scores.stride())
     rows = reduction(tuple(scores.shape), strides, 1, [1], (dim,), True)
-    temporaries = (
-        Temporary("infinite", scores.numel()),
-        Temporary("masked rows", scores.numel() // max(scores.shape[dim], 1)),
-    )
-    zero = Temporary("zero", dtype.itemsize)
-    freed = (Free(one.name) for one in (zero, *reversed(temporaries)))
-    return (
-        *softmax,
-        *temporaries,
-        *blocks_plan(rows, ReductionKernel(1), call.profile),
-        zero,
-        *freed,
-    )
+    masks = {
+        "infinite": scores.numel(),
+        "masked rows": scores.numel() // max(scores.shape[dim], 1),
+    }
+    found = blocks_plan(rows, ReductionKernel(1), call.profile)
+    return (*softmax, *temporaries(masks, found, temporary("zero", dtype.itemsize)))
 
 
 RULES: Final = MappingProxyType[str, Rule]({"aten._safe_softmax.default": safe_softmax})

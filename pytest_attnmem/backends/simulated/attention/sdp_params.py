@@ -67,7 +67,6 @@ class SdpParams:
     is_causal: bool = False
     enable_gqa: bool = False
     switches: Switches = field(default_factory=Switches)
-    has_cudnn: bool = True
     prefers_cudnn: bool = True  # False if ``TORCH_CUDNN_SDPA_DEPRIORITIZED`` is set
 
     @property

@@ -139,12 +139,9 @@ def scaled_dot_product_attention(call: Attention, profile: DeviceProfile) -> Ten
         )
         return by_no_backend
     if _VERSION >= BATCHES_ADDED and all(one.dim() == 3 for one in call.inputs):
-        given = (
-            one.unsqueeze(0) if one is not None and one.dim() == 3 else one for one in call[:4]
-        )
-        return scaled_dot_product_attention(Attention._make((*given, *call[4:])), profile).squeeze(
-            0
-        )
+        given = [one if one is None or one.dim() != 3 else one.unsqueeze(0) for one in call[:4]]
+        batch = Attention._make((*given, *call[4:]))
+        return scaled_dot_product_attention(batch, profile).squeeze(0)
     params = sdp_params(call, profile)
     choice = select_backend(params)
     if choice.backend is None:
@@ -277,14 +274,8 @@ _ASKED: Final = MappingProxyType(
 def attention_patches(profile: DeviceProfile) -> dict[tuple[Any, str], Callable[..., Any]]:
     """Returns the answers on a device, by the owner and name of the function that is asked."""
 
-    def can_use(backend: str) -> Callable[[Any, bool], bool]:
-        def answer(params: Any, debug: bool = False) -> bool:
-            against = _against(backend, params, profile)
-            if against is not None and debug:
-                print(f"Warning: {backend} attention: {against}", file=sys.stderr)
-            return against is None
-
-        return answer
+    def can_use(backend: str) -> Callable[..., bool]:
+        return lambda params, debug=False: _can_use(backend, profile, params, debug)
 
     return {
         (torch._C, "_is_flash_attention_available"): lambda: True,
@@ -292,13 +283,17 @@ def attention_patches(profile: DeviceProfile) -> dict[tuple[Any, str], Callable[
     }
 
 
-def _against(backend: str, params: Any, profile: DeviceProfile) -> str | None:
+def _can_use(backend: str, profile: DeviceProfile, params: Any, debug: bool) -> bool:
+    """Returns True if a backend can run; if not, prints why for ``debug``, as PyTorch does."""
     inputs = params.query, params.key, params.value
-    if not all(tensor.is_cuda for tensor in inputs):
-        return "the inputs are not on the device"
-    asked = (params.attn_mask, params.dropout, params.is_causal)
-    call = Attention(*inputs, *asked, enable_gqa=params.enable_gqa)
-    return objection(backend, sdp_params(call, profile))
+    against: str | None = "the inputs are not on the device"
+    if all(tensor.is_cuda for tensor in inputs):
+        asked = (params.attn_mask, params.dropout, params.is_causal)
+        call = Attention(*inputs, *asked, enable_gqa=params.enable_gqa)
+        against = objection(backend, sdp_params(call, profile))
+    if against is not None and debug:
+        print(f"Warning: {backend} attention: {against}", file=sys.stderr)
+    return against is None
 
 
 def number_of_backend(call: Attention, profile: DeviceProfile) -> int:

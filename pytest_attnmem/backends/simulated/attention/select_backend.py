@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
-from .sdp_params import CUDNN, CUDNN_FIRST, EFFICIENT, FLASH, MATH, ORDER, Described, SdpParams
+from .sdp_params import CUDNN, CUDNN_FIRST, EFFICIENT, FLASH, MATH, ORDER, SdpParams
 
 Constraint = Callable[[SdpParams], str | None]
 
@@ -36,21 +36,14 @@ def dense(params: SdpParams) -> str | None:
     return "nested tensors" if params.nested else None
 
 
-def rows_contiguous(params: SdpParams) -> str | None:
-    """Requires rows without gaps (``check_last_dim_stride_equals_1_dense<false>``)."""
-    return _rows_contiguous(params, one_column_is=False)
-
-
 def rows_contiguous_or_one_column(params: SdpParams) -> str | None:
     """Requires rows without gaps or one column (``check_last_dim_stride_equals_1_dense<true>``)."""
-    return _rows_contiguous(params, one_column_is=True)
+    return rows_contiguous(params, one_column_is=params.query.shape[-1] == 1)
 
 
-def _rows_contiguous(params: SdpParams, *, one_column_is: bool) -> str | None:
-    fits = all(tensor.strides[-1] == 1 for tensor in params.inputs)
-    if one_column_is:
-        fits = fits or params.query.shape[-1] == 1
-    if not fits:
+def rows_contiguous(params: SdpParams, *, one_column_is: bool = False) -> str | None:
+    """Requires rows without gaps (``check_last_dim_stride_equals_1_dense<false>``)."""
+    if not (one_column_is or all(tensor.strides[-1] == 1 for tensor in params.inputs)):
         return "the last dimension of q, k and v needs stride 1"
     if params.attn_mask is not None and params.attn_mask.strides[-1] != 1:
         return "the last dimension of the mask needs stride 1"
@@ -59,22 +52,17 @@ def _rows_contiguous(params: SdpParams, *, one_column_is: bool) -> str | None:
 
 def same_batch_and_heads(params: SdpParams) -> str | None:
     """Requires the same heads for all (``check_batch_size_and_num_heads_dense<false>``)."""
-    return _batches(params) or (
-        None if len(_heads(params)) == 1 else "q, k and v need the same number of heads"
-    )
-
-
-def batch_and_groups(params: SdpParams) -> str | None:
-    """Allows grouped heads, as many in key as in value (``…_num_heads_dense<true>``)."""
-    return _groups(params, same=True)
+    one = len({tensor.shape[-3] for tensor in params.inputs}) == 1
+    return _batches(params) or (None if one else "q, k and v need the same number of heads")
 
 
 def batch_and_any_groups(params: SdpParams) -> str | None:
     """Allows grouped heads that differ in key and value (``…_num_heads_dense<true, false>``)."""
-    return _groups(params, same=False)
+    return batch_and_groups(params, same=False)
 
 
-def _groups(params: SdpParams, *, same: bool) -> str | None:
+def batch_and_groups(params: SdpParams, *, same: bool = True) -> str | None:
+    """Allows grouped heads, as many in key as in value (``…_num_heads_dense<true>``)."""
     if not params.enable_gqa:
         return same_batch_and_heads(params)
     query, key, value = (tensor.shape[-3] for tensor in params.inputs)
@@ -87,10 +75,6 @@ def _groups(params: SdpParams, *, same: bool) -> str | None:
 def _batches(params: SdpParams) -> str | None:
     batches = {tensor.shape[0] for tensor in params.inputs}
     return None if len(batches) == 1 else "q, k and v need the same batch size"
-
-
-def _heads(params: SdpParams) -> set[int]:
-    return {tensor.shape[-3] for tensor in params.inputs}
 
 
 def supported_dtype(params: SdpParams, allowed: tuple[str, ...]) -> str | None:
@@ -111,13 +95,9 @@ def mask_broadcasts(params: SdpParams) -> str | None:
     rank = len(mask.shape)
     (batch, heads, rows), columns = params.query.shape[:3], params.key.shape[2]
     wanted = (batch, heads, rows, columns)[-rank:] if rank in (2, 4) else ()
-    if wanted and all(_fits(*pair) for pair in zip(mask.shape, wanted, strict=True)):
+    if wanted and all(size in (1, most) for size, most in zip(mask.shape, wanted, strict=True)):
         return None
     return f"a mask of shape {list(mask.shape)}"
-
-
-def _fits(size: int, wanted: int) -> bool:
-    return bool(size == wanted) or bool(size == 1)
 
 
 def elements_aligned(params: SdpParams) -> str | None:
@@ -132,13 +112,10 @@ def elements_aligned(params: SdpParams) -> str | None:
 def pointers_aligned(params: SdpParams) -> str | None:
     """Requires aligned pointers from sm 80 on (``check_data_ptr_alignment_mem_efficient``)."""
     step = _alignment(params)
-    if params.capability < (8, 0) or all(_aligned(tensor, step) for tensor in params.inputs):
+    aligned = all(0 in tensor.shape or tensor.offset % step == 0 for tensor in params.inputs)
+    if params.capability < (8, 0) or aligned:
         return None
     return f"q, k or v does not begin at a multiple of {step} elements"
-
-
-def _aligned(tensor: Described, step: int) -> bool:
-    return 0 in tensor.shape or tensor.offset % step == 0
 
 
 def _alignment(params: SdpParams) -> int:
@@ -212,8 +189,7 @@ def precedence(params: SdpParams) -> tuple[str, ...]:
 
     cuDNN is first on Hopper and data-center Blackwell, unless the program sets an order.
     """
-    able = params.has_cudnn and params.capability[0] in (9, 10)
-    prefers = able and params.prefers_cudnn
+    prefers = params.prefers_cudnn and params.capability[0] in (9, 10)
     return CUDNN_FIRST if prefers and params.switches.order == ORDER else params.switches.order
 
 
@@ -277,10 +253,6 @@ def _square_if_causal(params: SdpParams) -> str | None:
     return "causal, and not square" if params.is_causal and not square else None
 
 
-def _cudnn_is_available(params: SdpParams) -> str | None:
-    return None if params.has_cudnn else "cuDNN is not available"
-
-
 def _cudnn_may_vary(params: SdpParams) -> str | None:
     """Requires that results may vary (``check_cudnn_deterministic``)."""
     return "cuDNN is not deterministic" if params.switches.deterministic else None
@@ -321,9 +293,8 @@ def _cudnn_head_dim(params: SdpParams, d: int, dv: int) -> int:
 
 def _efficient_groups(params: SdpParams) -> str | None:
     """Requires the same heads for all; from 2.14 on, q may have several heads for each of k's."""
-    if params.version < _GROUPED_EFFICIENT:
-        return same_batch_and_heads(params)
-    return batch_and_groups(params)
+    grouped = params.version >= _GROUPED_EFFICIENT
+    return (batch_and_groups if grouped else same_batch_and_heads)(params)
 
 
 _CONSTRAINTS: Final[Mapping[str, tuple[Constraint, ...]]] = MappingProxyType(
@@ -352,7 +323,6 @@ _CONSTRAINTS: Final[Mapping[str, tuple[Constraint, ...]]] = MappingProxyType(
             _single_or_half_precision,
         ),
         CUDNN: (
-            _cudnn_is_available,
             dense,
             four_dimensional,
             _cudnn_may_vary,

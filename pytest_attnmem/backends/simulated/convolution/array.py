@@ -11,6 +11,7 @@ import torch
 
 from ..scratch.op_plan import AllocationPlan
 from ..scratch.plan_parts import format_of, temporary
+from ..scratch.strides import Operand, is_packed, packed
 
 PLAIN: Final = torch.contiguous_format
 #: The alignment in bytes that cuDNN is told of at most (``getAlignment`` of Conv_v8.cpp).
@@ -57,13 +58,8 @@ class Array:
 
     def is_contiguous(self, memory_format: torch.memory_format) -> bool:
         """Returns True if the elements lie in the order of a format, without gaps."""
-        expected = 1
-        for dim in _order(len(self.shape), memory_format):
-            if self.shape[dim] != 1:
-                if self.strides[dim] != expected:
-                    return False
-                expected *= self.shape[dim]
-        return True
+        order = _order(len(self.shape), memory_format)
+        return is_packed(Operand(self.shape, self.strides), order)
 
     def contiguous(self, memory_format: torch.memory_format) -> Array:
         """Returns this layout if it has that format, else the layout of the copy."""
@@ -95,11 +91,7 @@ def made(
     shape: Sequence[int], dtype: torch.dtype, memory_format: torch.memory_format = PLAIN
 ) -> Array:
     """Returns the layout of a new tensor."""
-    strides, step = [0] * len(shape), 1
-    for dim in _order(len(shape), memory_format):
-        strides[dim] = step
-        step *= max(shape[dim], 1)
-    return Array(tuple(shape), tuple(strides), dtype)
+    return Array(tuple(shape), packed(shape, _order(len(shape), memory_format)), dtype)
 
 
 def copying(name: str, before: Array, after: Array, *inner: AllocationPlan) -> AllocationPlan:

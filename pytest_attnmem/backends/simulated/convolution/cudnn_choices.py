@@ -38,11 +38,11 @@ def batch_norm(mark_unknown: Callable[[str], None], *args: Any) -> Any:
     """Runs ``aten.batch_norm``, whose arguments are all given."""
     if not args[0].numel() and args[0].dim() > 1:
         return _of_nothing(*args[:3])
-    if not _cudnn_normalizes(*args):
-        return without_cudnn(_aten.batch_norm.default, *args[:-1], False)
     input, weight, bias, mean, variance, training, momentum, eps, _ = args
-    if training:
+    by_cudnn = _cudnn_normalizes(*args)
+    if by_cudnn and training:
         mark_unknown("aten.batch_norm.default by cuDNN in training")
+    if training or not by_cudnn:
         return without_cudnn(_aten.batch_norm.default, *args[:-1], False)
     input = input.contiguous(memory_format=suggested_format(input))
     rest = [given.contiguous() for given in (weight, bias, mean, variance)]
@@ -97,15 +97,12 @@ def _cudnn_normalizes(
     return images and known and not halves and input.shape[0] <= most
 
 
-_aten = torch.ops.aten
 _MOST_CHANNELS: Final = 1024
-_CUDNN_DTYPES: Final = (torch.float16, torch.float32, torch.float64)
 
 
 def sampled(input: Any, grid: Any, interpolation: int, padding: int, align_corners: bool) -> Any:
     """Samples images by cuDNN where CUDA does: bilinear, zeros outside, and corners aligned."""
-    by_cudnn = not (interpolation or padding) and align_corners and _cudnn_takes(input, grid)
-    if by_cudnn:
+    if not (interpolation or padding) and align_corners and _cudnn_takes(input, grid):
         return _aten.cudnn_grid_sampler.default(input, grid)
     rest = (interpolation, padding, align_corners)
     return without_cudnn(_aten.grid_sampler.default, input, grid, *rest)
@@ -115,7 +112,7 @@ def _cudnn_takes(input: Any, grid: Any) -> bool:
     return (
         torch.backends.cudnn.enabled
         and input.is_cuda
-        and input.dtype in _CUDNN_DTYPES
+        and input.dtype in (torch.float16, torch.float32, torch.float64)
         and input.dim() == 4
         and input.shape[1] <= _MOST_CHANNELS
         and 0 < input.numel() < 2**31
@@ -133,8 +130,6 @@ def cudnn_gradients(input: Any, grid: Any, _: Any) -> tuple[Any, Any]:
     return input.new_empty(input.shape), grid.new_empty(grid.shape)
 
 
-#: The dtypes that cuDNN takes; bfloat16 only of some devices and versions.
-_OF_NETWORKS: Final = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 BY_CUDNN: Final = (
     "cuDNN's recurrent network takes scratch that is known on a GPU alone; PyTorch's own can be had"
     " with torch.backends.cudnn.flags(enabled=False)"
@@ -155,10 +150,13 @@ def weight_patches(unknown: UnknownScratch) -> dict[tuple[Any, str], Callable[..
 
 
 def is_for_cudnn(tensor: Any) -> bool:
-    """Returns True if cuDNN computes a network on that input (``use_cudnn`` of RNN.cpp)."""
+    """Returns True if cuDNN computes a network on that input (``use_cudnn`` of RNN.cpp).
+
+    It takes bfloat16 on some devices and in some versions alone.
+    """
     return bool(
         torch.backends.cudnn.enabled
-        and tensor.dtype in _OF_NETWORKS
+        and tensor.dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16)
         and tensor.device.type == "cuda"
         and tensor.numel()
     )

@@ -58,7 +58,7 @@ class CudnnPlans:
                 return f"{_WHO}, and {name} changes its plans: unset it"
         with self._lock:
             if self._file is None:
-                self._file = PlanFile(_path(self._profile, self._cudnn, self._environ))
+                self._file = PlanFile(plans_path(self._profile, self._cudnn, self._environ))
                 self._answers = self._file.read()
             if question not in self._answers:
                 try:
@@ -83,7 +83,9 @@ class CudnnPlans:
                 if process.version != self._cudnn:
                     process.close()
                     raise BackendUnavailable(
-                        _other_version(self._version, self._cudnn, process.version)
+                        f"torch {self._version[0]}.{self._version[1]} comes with cuDNN"
+                        f" {self._cudnn}, and {process.version} is installed:"
+                        f' pip install "nvidia-cudnn-cu13=={self._cudnn}.*"'
                     )
             except BackendUnavailable as error:
                 self._missing = str(error)
@@ -92,12 +94,7 @@ class CudnnPlans:
         return self._process
 
 
-def plans_path(profile: DeviceProfile, version: Version, environ: Mapping[str, str]) -> Path:
-    """Returns the file of answers for the cuDNN of a version of PyTorch."""
-    return _path(profile, cudnn_of(version), environ)
-
-
-def _path(profile: DeviceProfile, cudnn: str, environ: Mapping[str, str]) -> Path:
+def plans_path(profile: DeviceProfile, cudnn: str, environ: Mapping[str, str]) -> Path:
     """Returns the file of answers; its name changes with all that they depend on."""
     facts = [f"{_FORMAT}"]
     for name, value in sorted(variables(Path(), profile, 1, {}).items()):
@@ -109,10 +106,3 @@ def _path(profile: DeviceProfile, cudnn: str, environ: Mapping[str, str]) -> Pat
     digest = hashlib.sha256("\n".join(facts).encode()).hexdigest()[:12]
     device = profile.name.replace(" ", "-")
     return user_cache() / "cudnn" / f"{cudnn}-{device}-{digest}.txt"
-
-
-def _other_version(version: Version, wanted: str, found: str) -> str:
-    return (
-        f"torch {version[0]}.{version[1]} comes with cuDNN {wanted}, and {found} is installed:"
-        f' pip install "nvidia-cudnn-cu13=={wanted}.*"'
-    )

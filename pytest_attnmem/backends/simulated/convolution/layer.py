@@ -102,23 +102,22 @@ def layer(
     return found if prod(x.shape) and prod(w.shape) and prod(found.output_shape) else None
 
 
-def library(layer: Layer, settings: CudnnSettings) -> Library | None:
+def library(layer: Layer) -> Library | None:
     """Returns who computes a convolution (``_select_conv_backend`` of Convolution.cpp).
 
     Returns None if it is neither cuDNN nor a kernel for one channel a group.
     """
+    enabled = cudnn_settings().enabled
     if layer.depthwise:
         if max(prod(layer.input.shape), prod(layer.weight.shape)) > _MOST_ELEMENTS:
             return None
-        return Library.CUDNN if _cudnn_for_depthwise(layer, settings) else Library.DEPTHWISE
+        return Library.CUDNN if enabled and _cudnn_for_depthwise(layer) else Library.DEPTHWISE
     big = any(more >= step for more, step in zip(layer.more, layer.stride, strict=True))
-    return Library.CUDNN if settings.enabled and not big else None
+    return Library.CUDNN if enabled and not big else None
 
 
-def _cudnn_for_depthwise(layer: Layer, settings: CudnnSettings) -> bool:
+def _cudnn_for_depthwise(layer: Layer) -> bool:
     """Returns True if cuDNN is faster for one channel a group (``use_cudnn_depthwise``)."""
-    if not settings.enabled:
-        return False
     if common_format(layer.input, layer.weight) is not PLAIN:
         return True
     (_, channels, height, _), rank = layer.input.shape[:4], len(layer.input.shape)

@@ -65,8 +65,7 @@ def workspace(
         "deterministic": settings.deterministic,
     }
     text = json.dumps(question, separators=(",", ":"))
-    ask = call.cudnn_workspace
-    answer = _UNASKED if ask is None else ask(text)
+    answer = call.cudnn_workspace(text) if call.cudnn_workspace else _UNASKED
     if isinstance(answer, str):
         return (Unplanned(answer),)
     if not answer:
@@ -74,15 +73,16 @@ def workspace(
     return (Temporary(_WORKSPACE, answer, _TOO_LARGE), Free(_WORKSPACE))
 
 
-_OPTIONS: Final = ("stride", "padding", "dilation", "transposed", "output_padding", "groups")
-
+_ARGUMENTS: Final = (
+    *("input", "weight", "stride", "padding", "dilation", "transposed", "output_padding"),
+    "groups",
+)
 _BFLOAT16: Final = (8, 0)
 
 
 def forward(call: OpCall) -> AllocationPlan | None:
     """Plans ``convolution``; the bias is added in place."""
-    found = _layer(call)
-    who = None if found is None else _library(call, found)
+    found, who = _layer(call)
     if found is None or who is None:
         return None
     run = _forward_of_cudnn if who is Library.CUDNN else _forward_depthwise
@@ -91,8 +91,7 @@ def forward(call: OpCall) -> AllocationPlan | None:
 
 def backward(call: OpCall) -> AllocationPlan | None:
     """Plans ``convolution_backward``."""
-    found = _layer(call)
-    who = None if found is None else _library(call, found)
+    found, who = _layer(call)
     if found is None or who is None:
         return None
     grad = array.of(argument(call, "grad_output"))
@@ -107,16 +106,13 @@ def backward(call: OpCall) -> AllocationPlan | None:
     return _of_signal(found, steps)
 
 
-def _layer(call: OpCall) -> Layer | None:
-    options = [argument(call, name) for name in _OPTIONS]
-    return layer(argument(call, "input"), argument(call, "weight"), *options)
-
-
-def _library(call: OpCall, layer: Layer) -> Library | None:
-    """Returns who computes the convolution; cuDNN knows bfloat16 from Ampere on."""
-    who = library(layer, cudnn_settings())
-    too_old = call.profile.compute_capability < _BFLOAT16 and layer.input.dtype is torch.bfloat16
-    return None if who is Library.CUDNN and too_old else who
+def _layer(call: OpCall) -> tuple[Layer | None, Library | None]:
+    """Returns the convolution and who computes it; cuDNN knows bfloat16 from Ampere on."""
+    found = layer(*(argument(call, name) for name in _ARGUMENTS))
+    who = None if found is None else library(found)
+    if found is not None and who is Library.CUDNN and found.input.dtype is torch.bfloat16:
+        who = who if call.profile.compute_capability >= _BFLOAT16 else None
+    return found, who
 
 
 def _of_signal(layer: Layer, steps: AllocationPlan) -> AllocationPlan:
@@ -151,7 +147,7 @@ def _backward_of_cudnn(call: OpCall, layer: Layer, grad: Array) -> AllocationPla
     wanted = argument(call, "output_mask")
     x = read_in_backward(layer, wanted[1])
     y = grad_for_cudnn(layer, x, grad)
-    of_input, of_weight = gradients(layer, grad, wanted[1], cudnn_settings())
+    of_input, of_weight = gradients(layer, grad, wanted[1])
     steps: AllocationPlan = ()
     if wanted[0]:
         memory_format = common_format(y, layer.weight)

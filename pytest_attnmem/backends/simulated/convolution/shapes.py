@@ -9,7 +9,7 @@ from torch import _meta_registrations
 
 from . import array
 from .array import PLAIN, Array, common_format, made
-from .layer import CudnnSettings, Layer, Library, cudnn_settings, layer, library
+from .layer import Layer, Library, layer, library
 
 
 def forward(
@@ -22,51 +22,46 @@ def forward(
     found = layer(input, weight, *options)
     if found is None:
         return plain
-    out = result(found, cudnn_settings())
+    out = _result(found)
     return _empty(out if found.signal is None else out.as_1d())
 
 
 def backward(
     grad: Any, input: Any, weight: Any, bias_sizes: Any, stride: Any, padding: Any, dilation: Any,
     transposed: bool, more: Any, groups: int, wanted: Any,
-) -> tuple[Any, Any, Any]:  # fmt: skip
+) -> tuple[Any, ...]:  # fmt: skip
     """Returns the gradients of ``convolution_backward``: None for those not wanted."""
     options = (stride, padding, dilation, transposed, more, groups)
     found = layer(input, weight, *options)
     if found is None:
-        plain: tuple[Any, Any, Any] = _meta_registrations.meta_convolution_backward(
+        plain: tuple[Any, ...] = _meta_registrations.meta_convolution_backward(
             grad, input, weight, bias_sizes, *options, wanted
         )
         return plain
     of_out = array.of(grad)
-    made_for = gradients(
-        found, of_out if found.signal is None else of_out.as_2d(), wanted[1], cudnn_settings()
-    )
-    if found.signal is not None:
-        made_for = (made_for[0].as_1d(), made_for[1].as_1d())
+    if found.signal is None:
+        made_for = gradients(found, of_out, wanted[1])
+    else:
+        of_input, of_weight = gradients(found, of_out.as_2d(), wanted[1])
+        made_for = (of_input.as_1d(), of_weight.as_1d())
     features = weight.shape[1] * groups if transposed else weight.shape[0]
     arrays = (*made_for, made((features,), weight.dtype))
-    of_input, of_weight, of_bias = (
-        _empty(one) if asked else None for one, asked in zip(arrays, wanted, strict=True)
-    )
-    return of_input, of_weight, of_bias
+    return tuple(_empty(one) if asked else None for one, asked in zip(arrays, wanted, strict=True))
 
 
-def result(layer: Layer, settings: CudnnSettings) -> Array:
+def _result(layer: Layer) -> Array:
     """Returns the layout of a convolution's result, as an image if it is a signal."""
     memory_format = PLAIN
-    if library(layer, settings) is Library.CUDNN:
+    if library(layer) is Library.CUDNN:
         before = common_format(layer.input, layer.weight)
         memory_format = common_format(layer.input.contiguous(before), layer.weight)
     return made(layer.output_shape, layer.input.dtype, memory_format)
 
 
-def gradients(
-    layer: Layer, grad: Array, of_weight: bool, settings: CudnnSettings
-) -> tuple[Array, Array]:
+def gradients(layer: Layer, grad: Array, of_weight: bool) -> tuple[Array, Array]:
     """Returns the layouts of the gradients of input and weight (``ConvShared.cpp``)."""
     of_input, weight_format = PLAIN, PLAIN
-    if library(layer, settings) is Library.CUDNN:
+    if library(layer) is Library.CUDNN:
         x = read_in_backward(layer, of_weight)
         grad = grad_for_cudnn(layer, x, grad)
         of_input, weight_format = common_format(grad, layer.weight), common_format(x, grad)

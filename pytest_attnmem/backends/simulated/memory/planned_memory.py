@@ -75,7 +75,8 @@ class PlannedMemory:
                     if self.in_other_thread():
                         self._unknown.mark(f"{step.library}'s workspace in another thread")
                     held = partial(workspace_held, step.library, line)
-                    if unknown := memory.use_workspace(step.library, _current_thread(), held):
+                    thread = BACKWARD if in_backward() else MAIN  # as in a CUDA build
+                    if unknown := memory.use_workspace(step.library, thread, held):
                         self._unknown.explain(unknown)
                 elif type(step) is Temporary:
                     block = self._allocate_scratch(step, func, line)
@@ -100,8 +101,3 @@ class PlannedMemory:
                 raise
             self._unknown.explain(step.otherwise)
             return None
-
-
-def _current_thread() -> str:
-    """Returns the thread that a CUDA build would use: backward passes have their own."""
-    return BACKWARD if in_backward() else MAIN

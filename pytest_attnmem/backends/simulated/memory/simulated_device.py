@@ -111,10 +111,9 @@ class Device:
         self._work = AllocatorWork(self.free)
         self.restart()
 
-    def restart(self, unlimited: bool = False) -> None:
+    def restart(self) -> None:
         """Drops every allocation; a tensor that is still alive becomes an input when used."""
-        capacity = _UNLIMITED if unlimited else self.profile.memory_bytes
-        self.allocator = CachingAllocator(self._settings, capacity=capacity)
+        self.allocator = CachingAllocator(self._settings, capacity=self.profile.memory_bytes)
         self._kept_workspaces: set[tuple[str, str, int]] = set()
         self._live_tensors.forget()
         self._window_peaks = dict.fromkeys(_KINDS, 0)  # since the window began
@@ -164,11 +163,8 @@ class Device:
         """Allocates memory for a tensor from before the window, whose free lowers the level."""
         if nbytes == 0:
             return None
-        with self._work:
-            self._take_peaks()
-            before = self._levels()
+        with self._work, self._excluded():
             address = self.allocator.malloc(nbytes, self.stream)
-            self._exclude_since(before)
         return DeviceBlock(address, -1, self.allocator, nbytes)
 
     def free(self, block: DeviceBlock) -> None:
@@ -183,10 +179,8 @@ class Device:
         if block.allocator is not self.allocator:  # allocated before a restart
             return
         if block.number < 0 and not (block.lowers and self.recording):
-            self._take_peaks()
-            before = self._levels()
-            self.allocator.free(block.address)
-            self._exclude_since(before)
+            with self._excluded():
+                self.allocator.free(block.address)
             return
         self.allocator.free(block.address)
         if block.number < 0:
@@ -248,10 +242,9 @@ class Device:
         levels = self._levels()
 
         def rise(kind: str) -> Delta:
-            high = max(
-                self._window_deltas[kind], self._window_peaks[kind] - self._window_start[kind]
-            )
-            return Delta(high, levels[kind] - self._window_start[kind])
+            start = self._window_start[kind]
+            high = max(self._window_deltas[kind], self._window_peaks[kind] - start)
+            return Delta(high, levels[kind] - start)
 
         return self._live_tensors.interval(
             **{kind: rise(kind) for kind in _KINDS},
@@ -280,8 +273,12 @@ class Device:
             self._program_peaks[kind] = max(self._program_peaks[kind], peak)
         self.allocator.reset_peak()
 
-    def _exclude_since(self, before: Mapping[str, int]) -> None:
-        """Leaves the change of the levels since ``before`` out of the window's numbers."""
+    @contextmanager
+    def _excluded(self) -> Iterator[None]:
+        """Leaves the change of the levels in the body out of the window's numbers."""
+        self._take_peaks()
+        before = self._levels()
+        yield
         after = self._levels()
         for kind in _KINDS:
             rise = self._window_peaks[kind] - self._window_start[kind]

@@ -6,7 +6,7 @@ Reports describe an allocation by the line of the program, the operator and the 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ....measurement.held import SAVED, Held
@@ -51,16 +51,6 @@ class LineFinder:
         if self._origins is not None:
             return self._origins.of(frame)
         return self._calls.calls_of(frame)[0]
-
-
-def tensor_held(
-    nbytes: int, shape: Iterable[int], dtype: Any, op: Any, line: Line, role: str
-) -> Held:
-    """Returns the description of a tensor; its ``role`` may be learned after its allocation."""
-    origin = _origin(line)
-    if role:
-        origin = origin._replace(role=role)
-    return Held(nbytes, tuple(shape), str(dtype).removeprefix("torch."), _op_name(op), *origin)
 
 
 def scratch_held(nbytes: int, op: Any, line: Line) -> Held:
@@ -116,7 +106,11 @@ class DeviceStorage:
 
     def held(self) -> Held:
         """Returns the description of its first allocation."""
-        return tensor_held(self.nbytes_made, self.shape, self.dtype, self.op, self.line, self.role)
+        origin = _origin(self.line)
+        if self.role:
+            origin = origin._replace(role=self.role)
+        dtype = str(self.dtype).removeprefix("torch.")
+        return Held(self.nbytes_made, tuple(self.shape), dtype, _op_name(self.op), *origin)
 
     def end(self) -> None:
         """Frees the memory: PyTorch has freed the storage.

@@ -7,7 +7,6 @@ cuDNN's kernels are not modelled.
 
 from __future__ import annotations
 
-from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -33,14 +32,6 @@ _MOMENTS: Final = 4
 _SUMS: Final = 2
 
 
-class _Kernels(Enum):
-    """The kernels for a layout (``batch_norm_choose_impl``)."""
-
-    CONTIGUOUS = "contiguous"
-    CHANNELS_LAST = "channels last"
-    GENERAL = "general"
-
-
 def _forward(call: OpCall) -> AllocationPlan | None:
     """Plans the result and both statistics, which have their size in evaluation too."""
     x, weight, bias = call.args[:3]
@@ -52,9 +43,9 @@ def _forward(call: OpCall) -> AllocationPlan | None:
     outputs = (Output(0), Output(1, nbytes), Output(2, nbytes))
     trains = argument(call, "training") is not False and "no_training" not in call.op
     kernels = _kernels_for(x)
-    if kernels is _Kernels.CHANNELS_LAST and trains:
+    if kernels is torch.channels_last and trains:
         return (*outputs, *_staging(x, _MOMENTS * acc))
-    if kernels is not _Kernels.GENERAL:
+    if kernels is not None:
         return outputs
     moments = _moments(call, x, dtype) if trains else ()
     scale, shift = (acc if given is None else 0 for given in (weight, bias))
@@ -135,7 +126,7 @@ def _sums_and_gradients(
         reduced = (*sums, *weights, *_staging(x, _SUMS * size))
     else:
         reduced = _by_rows(x, grad, (*sums, *of_weights))
-    general = _kernels_for(x) is _Kernels.GENERAL or _kernels_for(x) is not _kernels_for(grad)
+    general = _kernels_for(x) is None or _kernels_for(x) is not _kernels_for(grad)
     scale = temporary("scale", size if general and weight is None else 0, of_input)
     return (*reduced, *scale, Free("dy by x"), Free("dy"))
 
@@ -146,11 +137,12 @@ def _is_indexed(x: torch.Tensor) -> bool:
     return 0 < x.numel() <= _MOST_INDEXED and last <= _MOST_INDEXED
 
 
-def _kernels_for(x: torch.Tensor) -> _Kernels:
+def _kernels_for(x: torch.Tensor) -> torch.memory_format | None:
+    """Returns the format whose kernels take the tensor, or None (``batch_norm_choose_impl``)."""
     if x.is_contiguous():
-        return _Kernels.CHANNELS_LAST if x.stride(1) == 1 else _Kernels.CONTIGUOUS
+        return torch.channels_last if x.stride(1) == 1 else torch.contiguous_format
     last = x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last)
-    return _Kernels.CHANNELS_LAST if last else _Kernels.GENERAL
+    return torch.channels_last if last else None
 
 
 def _is_channels_last(x: torch.Tensor) -> bool:

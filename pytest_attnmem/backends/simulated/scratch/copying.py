@@ -42,15 +42,12 @@ def _roll(call: OpCall) -> AllocationPlan | None:
     count = len(shifts) if isinstance(shifts, list | tuple) else 1
     if not nbytes:
         return allocate_outputs(call)
-    copy = 0 if x.is_contiguous() else nbytes
     if count == 1:
-        return temporary("contiguous", copy, allocate_outputs(call))
-    names = [f"rolled {number}" for number in range(count - 1)]
-    copied = (Temporary("contiguous", nbytes),) if copy else ()
-    freed = (Free("contiguous"),) if copy else ()
-    first, *others = (Temporary(name, nbytes) for name in names)
-    frees = tuple(Free(name) for name in reversed(names))
-    return (*copied, first, *freed, *others, *allocate_outputs(call), *frees)
+        return temporary("contiguous", copy_bytes(x), allocate_outputs(call))
+    first, *others = (Temporary(f"rolled {number}", nbytes) for number in range(count - 1))
+    start = temporary("contiguous", copy_bytes(x), (first,))
+    frees = (Free(rolled.name) for rolled in (*reversed(others), first))
+    return (*start, *others, *allocate_outputs(call), *frees)
 
 
 def _log_sigmoid(call: OpCall) -> AllocationPlan:

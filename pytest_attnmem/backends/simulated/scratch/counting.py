@@ -8,17 +8,17 @@ from typing import Any, Final
 
 import torch
 
-from ....profiles import DeviceProfile
 from .cub import scan_storages
 from .op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
 from .plan_parts import allocate_outputs, dense_bytes, temporary
-from .reduction_launch import ReductionKernel, blocks_plan
-from .reduction_ops import dims_or_all, extrema_of_all, loop_over
+from .reduction_launch import ReductionKernel, blocks_plan, row_plan
+from .reduction_ops import extrema_of_all, over_dims
 from .strides import Operand, result_strides
 from .tensor_iterator import reduction
 
 _LONGEST_SCAN: Final = 2**30
 _WEIGHTS: Final = (torch.float32, torch.float64)
+_COUNT: Final = 8
 
 
 def _repeats(call: OpCall) -> AllocationPlan | None:
@@ -42,10 +42,10 @@ def _repeats(call: OpCall) -> AllocationPlan | None:
 
 def _check(call: OpCall, x: torch.Tensor) -> AllocationPlan:
     if call.version < (2, 15):
-        return temporary("none negative", x.numel(), all_of((x.numel(),), (1,), call.profile))
+        return temporary("none negative", x.numel(), _all_of(call, (x.numel(),), (1,)))
     size = x.dtype.itemsize
-    loop = loop_over(x, (0,), False, [size])
-    return temporary("smallest", size, blocks_plan(loop, ReductionKernel(size), call.profile))
+    smallest = row_plan(call, x.numel(), size, [size], ReductionKernel(size))
+    return temporary("smallest", size, smallest)
 
 
 def _counts(call: OpCall) -> AllocationPlan | None:
@@ -56,41 +56,30 @@ def _counts(call: OpCall) -> AllocationPlan | None:
         return allocate_outputs(call)
     if not x.is_contiguous() or (weights is not None and not weights.is_contiguous()):
         return None
-    size = x.dtype.itemsize
     cast = 0
     if weights is not None and weights.dtype not in _WEIGHTS:
         cast = dense_bytes(weights, torch.float64)
-    return temporary(
-        "weights",
-        cast,
-        (Temporary("smallest", size), Temporary("largest", size)),
-        extrema_of_all(tuple(x.shape), tuple(x.stride()), x.dtype, call.profile),
-        (Output(0), Free("smallest"), Free("largest")),
-    )
+    counted = (Output(0), Free("smallest"), Free("largest"))
+    return temporary("weights", cast, _range_of(call, x), counted)
 
 
 def _histogram(call: OpCall) -> AllocationPlan | None:
     """Plans the counts, and the range of the numbers if the caller gives none."""
     x: torch.Tensor = call.args[0]
-    if x.numel() and argument(call, "min") == argument(call, "max"):
-        size = x.dtype.itemsize
-        return (
-            Output(0),
-            *(Temporary("smallest", size), Temporary("largest", size)),
-            *extrema_of_all(tuple(x.shape), tuple(x.stride()), x.dtype, call.profile),
-        )
-    return allocate_outputs(call)
+    asked = x.numel() and argument(call, "min") == argument(call, "max")
+    return (*allocate_outputs(call), *(_range_of(call, x) if asked else ()))
 
 
-_COUNT: Final = 8
+def _range_of(call: OpCall, x: torch.Tensor) -> AllocationPlan:
+    """Plans the extrema of all elements, which stay alive."""
+    held = (Temporary("smallest", x.dtype.itemsize), Temporary("largest", x.dtype.itemsize))
+    return (*held, *extrema_of_all(call, x.shape, x.stride(), x.dtype))
 
 
-def all_of(
-    shape: tuple[int, ...], strides: tuple[int, ...], profile: DeviceProfile
-) -> AllocationPlan:
+def _all_of(call: OpCall, shape: tuple[int, ...], strides: tuple[int, ...]) -> AllocationPlan:
     """Plans the conjunction of all elements of a bool tensor: a byte."""
     loop = reduction(shape, strides, 1, [1], tuple(range(len(shape))), False)
-    return temporary("all", 1, blocks_plan(loop, ReductionKernel(1), profile))
+    return temporary("all", 1, blocks_plan(loop, ReductionKernel(1), call.profile))
 
 
 def _equal(call: OpCall) -> AllocationPlan:
@@ -100,7 +89,7 @@ def _equal(call: OpCall) -> AllocationPlan:
         return ()
     shape = tuple(a.shape)
     strides = result_strides(shape, [Operand(shape, a.stride()), Operand(shape, b.stride())])
-    return temporary("equal", prod(shape), all_of(shape, strides, call.profile))
+    return temporary("equal", prod(shape), _all_of(call, shape, strides))
 
 
 def _is_same(a: Any, b: Any) -> bool:
@@ -111,8 +100,7 @@ def _is_same(a: Any, b: Any) -> bool:
 def _count_nonzero(call: OpCall) -> AllocationPlan:
     """Plans the sum of a mask, which is cast to integers first; booleans are their own mask."""
     x: torch.Tensor = call.args[0]
-    loop = loop_over(x, dims_or_all(x, argument(call, "dim")), False, [_COUNT], torch.int64)
-    steps = blocks_plan(loop, ReductionKernel(_COUNT), call.profile)
+    steps = over_dims(call, [_COUNT], ReductionKernel(_COUNT), torch.int64)
     cast = temporary("cast", x.numel() * _COUNT, steps)
     mask = 0 if x.dtype is torch.bool else x.numel()
     return temporary("nonzero", mask, allocate_outputs(call), cast)

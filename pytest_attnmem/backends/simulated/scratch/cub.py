@@ -74,7 +74,7 @@ _RUN_TILE: Final = 768
 
 
 def _storage(*arrays: int) -> int:
-    return sum(_rounded(nbytes) for nbytes in arrays) + _ALIGNMENT - 1
+    return sum(-(-nbytes // _ALIGNMENT) * _ALIGNMENT for nbytes in arrays) + _ALIGNMENT - 1
 
 
 def _states(count: int, tile: int) -> int:
@@ -82,17 +82,10 @@ def _states(count: int, tile: int) -> int:
     return _PADDING - (-count // tile)
 
 
-def _rounded(nbytes: int) -> int:
-    return -(-nbytes // _ALIGNMENT) * _ALIGNMENT
-
-
 def scan_storages(count: int, itemsize: int, *, whole: bool) -> Iterator[int]:
     """Yields the storage bytes of an inclusive scan, or of each part if PyTorch splits it.
 
-    Args:
-        count: elements.
-        itemsize: bytes of an element.
-        whole: True if status and value of a tile fit one word (all dtypes except halves).
+    ``whole`` says that status and value of a tile fit one word: all dtypes except halves.
     """
     for start in range(0, count, _LONGEST):
         states = _states(min(count - start, _LONGEST), _SCAN_TILES[itemsize])
@@ -110,17 +103,10 @@ def one_tile(key: int, value: int) -> int:
 def radix_sort_storage(
     count: int, key: int, value: int, bits: int, profile: DeviceProfile, *, int32: bool = False
 ) -> int | None:
-    """Returns the storage bytes of a radix sort of pairs, or of keys alone.
+    """Returns the storage bytes of a radix sort of pairs, or of keys alone, without ``value``.
 
-    Returns None if CUB uses another algorithm, whose storage depends on occupancy.
-
-    Args:
-        count: elements.
-        key: bytes of a key.
-        value: bytes of a value; 0 for keys alone.
-        bits: bits of a key that are sorted by.
-        profile: the device.
-        int32: True for keys of int32.
+    ``key`` and ``value`` are bytes; the last ``bits`` of the keys are sorted by. Returns None if
+    CUB uses another algorithm, whose storage depends on occupancy.
     """
     if count <= one_tile(key, value):
         return 1
@@ -133,7 +119,7 @@ def radix_sort_storage(
     if not tile:
         return None
     passes = -(-bits // 8)
-    again = passes > 1
+    again = passes > 1  # into other buffers
     return _storage(
         passes * _DIGITS * 8,
         -(-count // tile) * _DIGITS * 4,

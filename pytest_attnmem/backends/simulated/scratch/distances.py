@@ -26,15 +26,13 @@ def _forward(call: OpCall) -> AllocationPlan | None:
     if not _is_plain(first, second):
         return None
     if p == 2 and (mode == _BY_PRODUCT or (mode == _BY_DEFAULT and many)):
-        return _by_product(call)
+        return None if first.dtype.itemsize < 4 else _by_product(call)
     return allocate_outputs(call)
 
 
-def _by_product(call: OpCall) -> AllocationPlan | None:
+def _by_product(call: OpCall) -> AllocationPlan:
     """Plans ``_euclidean_dist``: the product of the rows with their norms beside them."""
     first, second = call.args[:2]
-    if not _is_plain(first, second) or not first.dtype.itemsize >= 4:
-        return None
     of_first, of_second = _norms(call, first, "first"), _norms(call, second, "second")
     return (
         *of_first,
@@ -54,10 +52,8 @@ def _norms(call: OpCall, x: torch.Tensor, name: str) -> AllocationPlan:
     rows, columns, size = prod(x.shape[:-1]), x.shape[-1], x.dtype.itemsize
     loop = reduction((rows, columns), (columns, 1), size, [size], (1,), True)
     return (
-        *(
-            Temporary(f"squares of {name}", dense_bytes(x)),
-            Temporary(f"norms of {name}", rows * size),
-        ),
+        Temporary(f"squares of {name}", dense_bytes(x)),
+        Temporary(f"norms of {name}", rows * size),
         *blocks_plan(loop, ReductionKernel(size), call.profile, f"{name} "),
         Free(f"squares of {name}"),
         Temporary(f"ones of {name}", rows * size),
@@ -77,15 +73,8 @@ def _backward(call: OpCall) -> AllocationPlan | None:
         return allocate_outputs(call)
     batch, others, row = prod(first.shape[:-2]), second.shape[-2], prod(first.shape[-2:])
     size = first.dtype.itemsize
-    loop = reduction(
-        (batch, others, row),
-        (others * row, row, 1),
-        size,
-        [size],
-        (1,),
-        False,
-        out_strides=(row, 1),
-    )
+    shape, strides = (batch, others, row), (others * row, row, 1)
+    loop = reduction(shape, strides, size, [size], (1,), False, out_strides=(row, 1))
     total = blocks_plan(loop, ReductionKernel(size), call.profile)
     return (*allocate_outputs(call), *temporary("terms", batch * others * row * size, total))
 

@@ -35,12 +35,9 @@ def _backward(call: OpCall) -> AllocationPlan | None:
     count = indices.numel()
     if scale and count:
         return None
-    added: AllocationPlan | None = allocate_outputs(call)
-    if count > _UNSORTED:
-        added = _sorted(call, grad, indices, weights)
-    if added is None:
-        return None
-    return contiguous({"indices": indices, "gradient": grad}, added)
+    many = count > _UNSORTED
+    added = _sorted(call, grad, indices, weights) if many else allocate_outputs(call)
+    return None if added is None else contiguous({"indices": indices, "gradient": grad}, added)
 
 
 def _sorted(
@@ -123,9 +120,7 @@ def _bag_backward(call: OpCall) -> AllocationPlan | None:
         return None
     mode_max = argument(call, "mode") == _MAX
     added = allocate_outputs(call) if mode_max else _sorted(call, grad, indices, weights)
-    if added is None:
-        return None
-    return contiguous({"gradient": grad}, added)
+    return None if added is None else contiguous({"gradient": grad}, added)
 
 
 RULES: Final = MappingProxyType[str, Rule](

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from . import matmul, pointwise, reduction_ops
+from . import pointwise, reduction_ops
 from .op_plan import AllocationPlan, Free, OpCall, Output, Rule, Step, Temporary, argument
 from .plan_parts import accumulate_type, allocate_outputs, temporary
 from .strides import dense_without_overlap
@@ -30,15 +31,8 @@ _OTHER: Final = (
     *("add", "sub", "mul", "div", "pow", "clamp_max", "clamp_min", "maximum", "minimum"),
     *("lerp", "addcmul", "addcdiv"),
 )
-#: Operators that work on one tensor after the other, and their rules.
-_SINGLE: Final[Mapping[str, Rule]] = MappingProxyType(
-    {
-        "aten.abs.default": pointwise.RULES["aten.abs"],
-        "aten.linalg_vector_norm.default": reduction_ops.RULES["aten.linalg_vector_norm"],
-        "aten.max.default": reduction_ops.RULES["aten.max"],
-        "aten.mm.default": matmul.RULES["aten.mm.default"],
-    }
-)
+#: The rules of the operators that work on one tensor after the other, among others.
+_SINGLE: Final[Mapping[str, Rule]] = MappingProxyType({**pointwise.RULES, **reduction_ops.RULES})
 FUSED: Final = (
     *("_fused_adam_", "_fused_adamw_", "_fused_sgd_", "_fused_adagrad_"),
     *("_amp_foreach_non_finite_check_and_unscale_", "_amp_update_scale_"),
@@ -56,10 +50,8 @@ def _norm(call: OpCall) -> AllocationPlan | None:
         return None
     if _alike(given) and order in _FAST:
         return _by_chunks(call, accumulate_type(call.outputs[0].dtype))
-    dtype = {"dtype": argument(call, "dtype")}
-    return _one_by_one(
-        call, "aten.linalg_vector_norm.default", [((t, order, None, False), dtype) for t in given]
-    )
+    rest, dtype = (order, None, False), argument(call, "dtype")
+    return _one_by_one("aten.linalg_vector_norm", call, *rest, dtype=dtype)
 
 
 def _max(call: OpCall) -> AllocationPlan | None:
@@ -67,12 +59,7 @@ def _max(call: OpCall) -> AllocationPlan | None:
     given = call.args[0]
     if _alike(given):
         return _by_chunks(call, given[0].dtype)
-    return _one_by_one(call, "aten.max.default", [((t,), {}) for t in given])
-
-
-def _abs(call: OpCall) -> AllocationPlan | None:
-    """Plans magnitudes; those of complex tensors are computed one by one."""
-    return _one_by_one(call, "aten.abs.default", [((t,), {}) for t in call.args[0]])
+    return _one_by_one("aten.max", call)
 
 
 def _alike(given: Sequence[Any]) -> bool:
@@ -81,21 +68,20 @@ def _alike(given: Sequence[Any]) -> bool:
     )
 
 
-def _one_by_one(
-    call: OpCall, op: str, calls: Sequence[tuple[tuple[Any, ...], Mapping[str, Any]]]
-) -> AllocationPlan | None:
-    """Plans a call of an operator for each result, with the arguments of each."""
+def _one_by_one(op: str, call: OpCall, *rest: Any, **kwargs: Any) -> AllocationPlan | None:
+    """Plans a call of an operator for each tensor, with the same other arguments."""
     steps: list[Step] = []
-    for place, (args, kwargs) in enumerate(calls):
-        made = (call.outputs[place],)
-        plan = _SINGLE[op](replace(call, op=op, args=args, kwargs=kwargs, outputs=made))
+    for place, (given, made) in enumerate(zip(call.args[0], call.outputs, strict=True)):
+        args = (given, *rest)
+        single = replace(call, op=f"{op}.default", args=args, kwargs=kwargs, outputs=(made,))
+        plan = _SINGLE[op](single)
         if plan is None:
             return None
         steps += (replace(s, index=place) if isinstance(s, Output) else s for s in plan)
     return tuple(steps)
 
 
-def _by_chunks(call: OpCall, partial: torch.dtype) -> AllocationPlan:
+def _by_chunks(call: OpCall, dtype: torch.dtype) -> AllocationPlan:
     """Plans a partial result of that dtype for each chunk of each tensor.
 
     From 2.15 on a table has the first chunk of each tensor; before, every tensor has as many chunks
@@ -107,7 +93,7 @@ def _by_chunks(call: OpCall, partial: torch.dtype) -> AllocationPlan:
     filled = sum(map(bool, chunks))
     table = call.version >= _FIRST_CHUNKS
     partials = sum(chunks) if table else len(given) * max(chunks)
-    results = temporary("partial results", partials * partial.itemsize, _results(call, chunks))
+    results = temporary("partial results", partials * dtype.itemsize, _results(call, chunks))
     return temporary("first chunks", _INT64 * (filled + 1), results) if table else results
 
 
@@ -145,7 +131,7 @@ RULES: Final = MappingProxyType[str, Rule](
             for name in (*_UNARY, *_OTHER)
             for suffix in ("", "_")
         },
-        "aten._foreach_abs": _abs,
+        "aten._foreach_abs": partial(_one_by_one, "aten.abs"),  # of complex tensors
         "aten._foreach_abs_": allocate_outputs,
         "aten._foreach_pow.ScalarAndTensor": _power_of_scalar,
         "aten._foreach_zero_": allocate_outputs,

@@ -102,9 +102,8 @@ def _in_blocks(call: OpCall) -> AllocationPlan | None:
     copy = format_copy_bytes(x, _PLAIN)
     if wanted <= made:
         return (Output(0, made), *temporary("contiguous input", copy))
-    copied = (Temporary("contiguous input", copy),) if copy else ()
-    freed = (Free("contiguous input"),) if copy else ()
-    return (Temporary("first result", made), *copied, Output(0), Free("first result"), *freed)
+    resized = (Output(0), Free("first result"))
+    return (Temporary("first result", made), *temporary("contiguous input", copy, resized))
 
 
 def _shuffling(call: OpCall) -> AllocationPlan | None:
@@ -128,11 +127,6 @@ _NEAREST_2D: Final = ("upsample_nearest2d", "_upsample_nearest_exact2d")
 _ANTIALIASED: Final = ("_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa")
 _NEAREST: Final = tuple(
     f"{kind}{rank}d" for kind in ("upsample_nearest", "_upsample_nearest_exact") for rank in (1, 3)
-)
-_CONTIGUOUS_RESULT: Final = (*_NEAREST, *_ANTIALIASED)
-_CONTIGUOUS_GRADIENT: Final = (
-    *(*_NEAREST, *_ANTIALIASED),
-    *("upsample_linear1d", "upsample_bicubic2d"),
 )
 #: Kernels that read any layout and write to the outputs.
 _ANY_LAYOUT: Final = (
@@ -158,31 +152,31 @@ def _by_cudnn(call: OpCall) -> AllocationPlan:
 
 def _table() -> dict[str, Rule]:
     grad, outputs = "grad_output", _OUTPUTS
+    contiguous_input = ("avg_pool3d", *(f"reflection_pad{rank}d" for rank in (1, 2, 3)))
+    contiguous_gradient = (
+        *("reflection_pad1d", "reflection_pad2d", "avg_pool3d", "_adaptive_avg_pool3d"),
+        *("adaptive_max_pool3d", "upsample_linear1d", "upsample_bicubic2d"),
+        *(*_NEAREST, *_ANTIALIASED),
+    )
     images: dict[str, _Steps] = {
-        **{f"reflection_pad{rank}d": _Steps((outputs, "self")) for rank in (1, 2, 3)},
-        **{f"reflection_pad{rank}d_backward": _Steps((outputs, grad)) for rank in (1, 2)},
+        **dict.fromkeys(contiguous_input, _Steps((outputs, "self"))),
+        **{f"{kind}_backward": _Steps((outputs, grad)) for kind in contiguous_gradient},
+        **dict.fromkeys((*_NEAREST, *_ANTIALIASED), _Steps((outputs, _RESULTS, "self"))),
+        **dict.fromkeys(("max_unpool2d", "max_unpool3d"), _Steps(("self", "indices", outputs))),
         "avg_pool2d": _Steps((outputs, "self"), like="self"),
         "avg_pool2d_backward": _Steps((outputs, "self", grad), like="self"),
         "_adaptive_avg_pool2d": _Steps(("self", outputs), like="self", rank=4),
-        "avg_pool3d": _Steps((outputs, "self")),
-        "avg_pool3d_backward": _Steps((outputs, grad)),
         "_adaptive_avg_pool3d": _Steps(("self", outputs), rank=5),
-        "_adaptive_avg_pool3d_backward": _Steps((outputs, grad)),
         "max_pool2d_with_indices": _Steps((outputs, "self"), like="self"),
         "max_pool2d_with_indices_backward": _Steps((outputs, "self", grad, "indices"), like="self"),
         "adaptive_max_pool2d": _Steps((outputs, _RESULTS, "self"), rank=4),
         "adaptive_max_pool2d_backward": _Steps((outputs, grad, "indices", _RESULTS)),
         "adaptive_max_pool3d": _Steps((outputs, "self"), rank=5),
-        "adaptive_max_pool3d_backward": _Steps((outputs, grad)),
         "fractional_max_pool2d_backward": _Steps((grad, outputs)),
-        "max_unpool2d": _Steps(("self", "indices", outputs)),
-        "max_unpool3d": _Steps(("self", "indices", outputs)),
         "max_pool3d_with_indices": _Steps((outputs, "self"), like="self", batch=5),
         "max_pool3d_with_indices_backward": _Steps(
             (outputs, grad, "indices"), like="self", batch=5
         ),
-        **{f"{kind}_backward": _Steps((outputs, grad)) for kind in _CONTIGUOUS_GRADIENT},
-        **{f"{kind}": _Steps((outputs, _RESULTS, "self")) for kind in _CONTIGUOUS_RESULT},
         "upsample_trilinear3d_backward": _Steps((outputs, grad, _RESULTS)),
     }
     resized = _resizing(_Steps((outputs, "self"), like="self"), _Steps((outputs, _RESULTS, "self")))

@@ -41,9 +41,6 @@ def _index_reduce(call: OpCall) -> AllocationPlan | None:
     return (*allocate_outputs(call), *temporary("count", dense_bytes(x), ones, empty))
 
 
-#: Sums alone: no other kernel knows complex numbers.
-
-
 _INDEX: Final = 8
 _SCALAR: Final = 8
 
@@ -113,8 +110,8 @@ def _masked_scatter(call: OpCall) -> AllocationPlan | None:
     See ``launch_masked_scatter_kernel`` in IndexKernel.cu of ATen.
     """
     x, mask, source = call.args[:3]
-    shape = call.outputs[0].shape if call.outputs else x.shape
-    count = prod(shape)
+    target = call.outputs[0] if call.outputs else x
+    shape, count = target.shape, target.numel()
     if not count:
         return allocate_outputs(call)
     storages = list(scan_storages(count, _INDEX, whole=True))
@@ -125,7 +122,6 @@ def _masked_scatter(call: OpCall) -> AllocationPlan | None:
     copied = temporary("contiguous source", copy_bytes(source))
     plan = temporary("contiguous mask", 0 if expanded else count, scan, copied)
     places = temporary("places", count * _INDEX, plan)
-    target = x if not call.outputs else call.outputs[0]
     return (*allocate_outputs(call), *places) if target.is_contiguous() else None
 
 
@@ -164,8 +160,7 @@ def _is_sorted(call: OpCall) -> bool:
 def _put(call: OpCall) -> AllocationPlan | None:
     """Plans a write; the indices are sorted first if values are added or order matters."""
     indices = _index_tensors(call.args[1])
-    accumulate = bool(call.args[3]) if len(call.args) > 3 else False
-    accumulate = bool(call.kwargs.get("accumulate", accumulate))
+    accumulate = bool(argument(call, "accumulate"))
     if indices is None:
         return _put_by_mask(call, accumulate)
     moved = call.args[2].device != call.args[0].device
@@ -281,7 +276,7 @@ def _linear_index(call: OpCall, indices: Sequence[IndexTensor]) -> AllocationPla
 
 
 def _range_check(index: IndexTensor, call: OpCall) -> AllocationPlan:
-    extrema = extrema_of_all(index.shape, index.strides, torch.int64, call.profile)
+    extrema = extrema_of_all(call, index.shape, index.strides, torch.int64)
     smallest = (Temporary("smallest index", _SCALAR), *extrema)
     compared = (*temporary("too large", 1), *temporary("too small", 1))
     return (*temporary("largest index", _SCALAR, smallest, compared), Free("smallest index"))

@@ -10,8 +10,7 @@ import torch
 
 from .op_plan import AllocationPlan, Free, OpCall, Output, Rule, Temporary, argument
 from .plan_parts import allocate_outputs, contiguous, dense_bytes, temporary
-from .reduction_launch import blocks_plan, sum_kernel
-from .tensor_iterator import reduction
+from .reduction_launch import row_plan, sum_kernel
 
 _INDEX: Final = 8
 
@@ -94,8 +93,7 @@ def _elementwise_loss(call: OpCall) -> AllocationPlan | None:
 
 def _sum_of_row(call: OpCall, count: int, dtype: torch.dtype) -> AllocationPlan:
     """Plans the sum of so many elements, side by side."""
-    loop = reduction((count,), (1,), dtype.itemsize, [dtype.itemsize], (0,), False)
-    return blocks_plan(loop, sum_kernel(dtype), call.profile)
+    return row_plan(call, count, dtype.itemsize, [dtype.itemsize], sum_kernel(dtype))
 
 
 def _reduced_in_place(call: OpCall) -> AllocationPlan | None:

@@ -5,6 +5,7 @@ Source: aten/src/ATen/native/cuda/Blas.cpp and cuBlasCommonArgs.h.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -72,13 +73,10 @@ def _is_readable(matrix: torch.Tensor) -> bool:
 
 
 def _product(
-    call: OpCall,
-    result: torch.Tensor,
-    left: torch.Tensor,
-    right: torch.Tensor,
-    workspace: Workspace = CUBLAS,
+    call: OpCall, left: torch.Tensor, right: torch.Tensor, workspace: Workspace = CUBLAS
 ) -> AllocationPlan:
     """Plans a matrix product; the layout of the result decides the order of the operands."""
+    result = _result(call)
     if result.numel() == 0 or left.numel() == 0:
         return allocate_outputs(call)
     row_major = result.is_contiguous() or not dense_without_overlap(result.shape, result.stride())
@@ -95,25 +93,24 @@ def _copies(result: int, first: int, second: int) -> AllocationPlan:
     return tuple(Temporary(name, nbytes) for name, nbytes in sizes.items() if nbytes)
 
 
-def _mm(call: OpCall) -> AllocationPlan:
-    return _product(call, _result(call), *call.args[:2])
-
-
-def _addmm(call: OpCall) -> AllocationPlan:
+def _addmm(call: OpCall, left: torch.Tensor, right: torch.Tensor) -> AllocationPlan:
     bias, result = call.args[0], _result(call)
-    return _with_bias(call, _adds_vector(call, bias, result) or _adds_matrix(call, bias, result))
+    fused = _adds_vector(call, bias, result) or _adds_matrix(call, bias, result)
+    return _with_bias(call, left, right, fused)
 
 
-def _addmm_activation(call: OpCall) -> AllocationPlan:
+def _addmm_activation(call: OpCall, left: torch.Tensor, right: torch.Tensor) -> AllocationPlan:
     bias, one = call.args[0], call.kwargs.get("beta", 1) == 1
-    return _with_bias(call, one and (bias.dim() == 2 or _adds_vector(call, bias, _result(call))))
+    fused = one and (bias.dim() == 2 or _adds_vector(call, bias, _result(call)))
+    return _with_bias(call, left, right, fused)
 
 
-def _with_bias(call: OpCall, fused: bool) -> AllocationPlan:
+def _with_bias(
+    call: OpCall, left: torch.Tensor, right: torch.Tensor, fused: bool
+) -> AllocationPlan:
     """Plans a product to which cuBLASLt, if ``fused``, adds the bias itself."""
-    left, right = call.args[1:3]
     fused = fused and left.shape[1] > 1 and right.shape[1] > 1
-    return _product(call, _result(call), left, right, CUBLASLT if fused else CUBLAS)
+    return _product(call, left, right, CUBLASLT if fused else CUBLAS)
 
 
 def _adds_vector(call: OpCall, bias: torch.Tensor, result: torch.Tensor) -> bool:
@@ -177,23 +174,16 @@ def _batches(call: OpCall, left: torch.Tensor, right: torch.Tensor) -> Allocatio
     return (*allocate_outputs(call), *_copies(copy, *operands), CUBLAS)
 
 
-def _bmm(call: OpCall) -> AllocationPlan:
+def _bmm(call: OpCall, left: torch.Tensor, right: torch.Tensor) -> AllocationPlan:
     """Plans a batch of products; outer products without ``out=`` do not use cuBLAS."""
-    left, right = call.args[:2]
-    given = "out" in call.kwargs
-    if left.shape[2] == 1 and not given and _result(call).is_contiguous():
+    if left.shape[2] == 1 and "out" not in call.kwargs and _result(call).is_contiguous():
         return allocate_outputs(call)
     return _batches(call, left, right)
 
 
-def _baddbmm(call: OpCall) -> AllocationPlan:
-    return _batches(call, *call.args[1:3])
-
-
 def _vector_product(call: OpCall, matrix: torch.Tensor, vector: torch.Tensor) -> AllocationPlan:
     """Plans a matrix-vector product, with copies of operands that gemv cannot read."""
-    result = _result(call)
-    if result.numel() == 0 or matrix.numel() == 0:
+    if _result(call).numel() == 0 or matrix.numel() == 0:
         return allocate_outputs(call)
     of_matrix = 0 if _is_readable(matrix) else dense_bytes(matrix)
     of_vector = dense_bytes(vector) if vector.stride(0) == 0 else 0
@@ -201,20 +191,15 @@ def _vector_product(call: OpCall, matrix: torch.Tensor, vector: torch.Tensor) ->
     return (*allocate_outputs(call), *(copy for copy in copies if copy.nbytes), CUBLAS)
 
 
-def _mv(call: OpCall) -> AllocationPlan:
-    return _vector_product(call, *call.args[:2])
-
-
-def _addmv(call: OpCall) -> AllocationPlan:
-    return _vector_product(call, *call.args[1:3])
-
-
-def _dot(call: OpCall) -> AllocationPlan:
+def _dot(call: OpCall, _left: torch.Tensor, _right: torch.Tensor) -> AllocationPlan:
     return (*allocate_outputs(call), CUBLAS)
 
 
-def _of_one_dtype(rule: Rule) -> Rule:
-    """Returns the rule for matrices of one dtype, not of integers.
+_Product = Callable[[OpCall, torch.Tensor, torch.Tensor], AllocationPlan]
+
+
+def _of_one_dtype(product: _Product) -> Rule:
+    """Returns the rule for operands of one dtype, not of integers.
 
     CUDA refuses the others, and shapes do not.
     """
@@ -222,30 +207,29 @@ def _of_one_dtype(rule: Rule) -> Rule:
     def plan(call: OpCall) -> AllocationPlan | None:
         *_, left, right = (arg for arg in call.args if isinstance(arg, torch.Tensor))
         known = left.dtype == right.dtype and (left.is_floating_point() or left.is_complex())
-        return rule(call) if known else None
+        return product(call, left, right) if known else None
 
     return plan
 
 
-_PRODUCTS: Final = MappingProxyType[str, Rule](
+_PRODUCTS: Final[Mapping[_Product, Sequence[str]]] = MappingProxyType(
     {
-        **{f"aten.mm.{overload}": _mm for overload in ("default", "out", "dtype")},
-        **{f"aten.addmm.{overload}": _addmm for overload in ("default", "out", "dtype")},
-        "aten.addmm_.default": _addmm,
-        "aten._addmm_activation.default": _addmm_activation,
-        **{f"aten.bmm.{overload}": _bmm for overload in ("default", "out", "dtype")},
-        **{f"aten.baddbmm.{overload}": _baddbmm for overload in ("default", "out", "dtype")},
-        "aten.baddbmm_.default": _baddbmm,
-        "aten.mv.default": _mv,
-        "aten.addmv.default": _addmv,
-        "aten.addmv_.default": _addmv,
-        "aten.dot.default": _dot,
-        "aten.vdot.default": _dot,
+        _product: ("mm.default", "mm.out", "mm.dtype"),
+        _addmm: ("addmm.default", "addmm.out", "addmm.dtype", "addmm_.default"),
+        _addmm_activation: ("_addmm_activation.default",),
+        _bmm: ("bmm.default", "bmm.out", "bmm.dtype"),
+        _batches: ("baddbmm.default", "baddbmm.out", "baddbmm.dtype", "baddbmm_.default"),
+        _vector_product: ("mv.default", "addmv.default", "addmv_.default"),
+        _dot: ("dot.default", "vdot.default"),
     }
 )
 RULES: Final = MappingProxyType[str, Rule](
     {
         "aten._grouped_mm.default": _grouped_mm,
-        **{op: _of_one_dtype(rule) for op, rule in _PRODUCTS.items()},
+        **{
+            f"aten.{name}": _of_one_dtype(product)
+            for product, names in _PRODUCTS.items()
+            for name in names
+        },
     }
 )

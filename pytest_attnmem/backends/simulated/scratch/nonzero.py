@@ -22,18 +22,13 @@ _STATIC_TILE: Final = 512 * 16
 PLACES: Final = "places"
 
 
-def places_of(
+def _places_of(
     tensor: Any, shape: Sequence[int], made: AllocationPlan, profile: DeviceProfile
 ) -> AllocationPlan | None:
     """Plans a count of the elements, the steps ``made`` for the result, and a selection.
 
-    Returns None for more elements than one kernel takes, or for an unknown device.
-
-    Args:
-        tensor: the elements.
-        shape: the shape that the tensor is expanded to.
-        made: the steps that allocate the result.
-        profile: the device.
+    Returns None for more elements than one kernel takes, or for an unknown device. The tensor is
+    expanded to ``shape``.
     """
     count = prod(shape)
     storage = select_storage(count, profile)
@@ -53,35 +48,29 @@ def places_of(
     )
 
 
-def places_of_mask(mask: Any, count: int, profile: DeviceProfile) -> AllocationPlan | None:
-    """Plans the temporary ``PLACES``, which stays alive: an int64 row for each of the mask's dims.
-
-    Args:
-        mask: a bool or uint8 tensor.
-        count: its elements that are true.
-        profile: the device.
-    """
-    return _places(mask, tuple(mask.shape), count, profile)
-
-
-def _places(
-    mask: Any, shape: tuple[int, ...], count: int, profile: DeviceProfile
+def places_of_mask(
+    mask: Any, count: int, profile: DeviceProfile, shape: Sequence[int] | None = None
 ) -> AllocationPlan | None:
+    """Plans the temporary ``PLACES``, which stays alive: an int64 row for each dimension.
+
+    ``count`` elements of the bool or uint8 mask, expanded to ``shape`` if given, are true.
+    """
+    shape = mask.shape if shape is None else shape
     nbytes = count * len(shape) * _INDEX
     made = (Temporary(PLACES, nbytes),) if nbytes else ()
-    return places_of(mask, shape, made, profile)
+    return _places_of(mask, shape, made, profile)
 
 
 def _nonzero(call: OpCall) -> AllocationPlan | None:
     x: torch.Tensor = call.args[0]
-    return places_of(x, tuple(x.shape), (Output(0),), call.profile)
+    return _places_of(x, x.shape, (Output(0),), call.profile)
 
 
 def _masked_select(call: OpCall) -> AllocationPlan | None:
     """Plans the places of the expanded mask, by which the elements are indexed."""
     x, mask = call.args[:2]
     shape = tuple(torch.broadcast_shapes(x.shape, mask.shape)) or (1,)
-    found = _places(mask, shape, call.outputs[0].numel(), call.profile)
+    found = places_of_mask(mask, call.outputs[0].numel(), call.profile, shape)
     return None if found is None else (*found, *allocate_outputs(call))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -80,9 +81,6 @@ def _is_plain(x: torch.Tensor, weight: torch.Tensor | None) -> bool:
     return bool(x.numel()) and x.is_contiguous() and one_dtype
 
 
-if TYPE_CHECKING:
-    import torch
-
 _MANY_ROWS: Final = 64 * 1024
 _WARP: Final = 32
 _ROWS: Final = 32  # rows that a block of threads adds up
@@ -90,52 +88,34 @@ _BLOCKS: Final = 32 * 1024  # the most blocks of a grid
 
 
 def _forward(call: OpCall) -> AllocationPlan:
-    """Plans contiguous input, weight and bias, then the results, with wider statistics."""
-    x, shape, weight, bias = call.args[:4]
-    return contiguous({"input": x, "weight": weight, "bias": bias}, _results(call, x, shape))
-
-
-def _results(call: OpCall, x: torch.Tensor, shape: Any) -> AllocationPlan:
+    """Plans contiguous input and weights, then the results, with wider statistics."""
+    x, shape, *weights, _eps = call.args
     statistics = _rows(x, shape) * accumulate_type(x.dtype).itemsize
-    return (Output(0), *(Output(index, statistics) for index in range(1, len(call.outputs))))
+    results = (Output(0), *(Output(index, statistics) for index in range(1, len(call.outputs))))
+    return _with_contiguous(x, weights, results)
 
 
-def _rms_forward(call: OpCall) -> AllocationPlan:
-    x, shape, weight = call.args[:3]
-    return contiguous({"input": x, "weight": weight}, _results(call, x, shape))
+def _with_contiguous(
+    x: torch.Tensor, weights: Sequence[torch.Tensor | None], inner: AllocationPlan
+) -> AllocationPlan:
+    named = {f"weight {index}": weight for index, weight in enumerate(weights)}
+    return contiguous({"input": x, **named}, inner)
 
 
 def _backward(call: OpCall) -> AllocationPlan | None:
-    """Plans the requested gradients of input, weight and bias."""
-    grad, x, shape, _mean, _rstd, weight, bias, output_mask = call.args
-    return _gradients(call, grad, x, shape, (weight, bias), output_mask)
-
-
-def _rms_backward(call: OpCall) -> AllocationPlan | None:
-    grad, x, shape, _rstd, weight, output_mask = call.args
-    return _gradients(call, grad, x, shape, (weight,), output_mask)
-
-
-def _gradients(
-    call: OpCall,
-    grad: torch.Tensor,
-    x: torch.Tensor,
-    shape: Any,
-    weights: tuple[torch.Tensor | None, ...],
-    output_mask: Any,
-) -> AllocationPlan | None:
     """Plans copies of input and weights, the results, and meanwhile a copy of the gradient."""
+    grad, x, shape, *rest, output_mask = call.args
+    weights = rest[1:] if "rms" in call.op else rest[2:]  # after the statistics
     rows, columns = _rows(x, shape), prod(shape)
     made = tuple(Output(index) for index in range(len(call.outputs)))
-    first, rest = (made[:1], made[1:]) if output_mask[0] else ((), made)
+    first, others = (made[:1], made[1:]) if output_mask[0] else ((), made)
     copied = copy_bytes(grad)
-    work: AllocationPlan = (*first, *rest, *temporary("contiguous gradient", copied))
-    if rest and rows > _MANY_ROWS and columns // _WARP < call.profile.multiprocessors // 2:
+    work: AllocationPlan = (*first, *others, *temporary("contiguous gradient", copied))
+    if others and rows > _MANY_ROWS and columns // _WARP < call.profile.multiprocessors // 2:
         if not output_mask[1]:  # then the kernel makes no gradient of the bias either
             return None
-        work = (*first, *_two_steps(call, x, rows, columns, rest, copied))
-    named = {f"weight {index}": weight for index, weight in enumerate(weights)}
-    return contiguous({"input": x, **named}, work)
+        work = (*first, *_two_steps(call, x, rows, columns, others, copied))
+    return _with_contiguous(x, weights, work)
 
 
 def _two_steps(
@@ -169,7 +149,7 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten.native_group_norm_backward.default": _group_backward,
         "aten.native_layer_norm.default": _forward,
         "aten.native_layer_norm_backward.default": _backward,
-        "aten._fused_rms_norm.default": _rms_forward,
-        "aten._fused_rms_norm_backward.default": _rms_backward,
+        "aten._fused_rms_norm.default": _forward,
+        "aten._fused_rms_norm_backward.default": _backward,
     }
 )

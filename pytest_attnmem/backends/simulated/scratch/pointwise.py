@@ -60,17 +60,14 @@ IN_PLACE: Final = (
 def rule_by_kind(op: str) -> Rule | None:
     """Returns the rule of an operator whose tags or schema are enough, else None."""
     if op.startswith("profiler."):
-        return _nothing
+        return allocate_outputs
     operator = overload(op)
     if operator is None:
         return None
-    if _is_view(operator):
-        return _nothing
     packet, _, name = op.rpartition(".")
     plain = packet not in COMPOSITE and name not in SCALAR_FIRST
-    if torch.Tag.pointwise in operator.tags and plain:
-        return allocate_outputs
-    return None
+    pointwise = torch.Tag.pointwise in operator.tags and plain
+    return allocate_outputs if pointwise or _is_view(operator) else None
 
 
 def _is_view(operator: Any) -> bool:
@@ -79,10 +76,6 @@ def _is_view(operator: Any) -> bool:
     return bool(returns) and all(
         part.alias_info is not None and not part.alias_info.is_write for part in returns
     )
-
-
-def _nothing(call: OpCall) -> AllocationPlan:
-    return allocate_outputs(call)
 
 
 def _filled(call: OpCall) -> AllocationPlan:
@@ -150,7 +143,6 @@ def _fill(call: OpCall) -> AllocationPlan:
 
 #: The tangent of a constant, and questions that autograd asks of a tangent.
 _WITHOUT_MEMORY: Final = ("_efficientzerotensor", "is_same_size", "_has_same_storage_numel")
-_REAL_OF_COMPLEX: Final = ("aten.abs", "aten.abs.out", "aten.angle", "aten.angle.out")
 _LIMITED: Final = tuple(
     f"aten.{name}.{kind}"
     for name in ("clamp", "clamp_min", "clamp_max")
@@ -162,7 +154,7 @@ RULES: Final = MappingProxyType[str, Rule](
         **{f"aten.{name}": allocate_outputs for name in (*FACTORIES, *IN_PLACE, *UNTAGGED)},
         **{f"aten.{name}": _filled for name in INTO_TARGETS},
         **{f"aten.{name}.default": lambda _: () for name in _WITHOUT_MEMORY},
-        **dict.fromkeys(_REAL_OF_COMPLEX, _real_of_complex),
+        **{f"aten.{name}": _real_of_complex for name in ("abs", "abs.out", "angle", "angle.out")},
         "aten.pow.Tensor_Scalar": _power,
         "aten.pow.Tensor_Scalar_out": _power,
         "aten.pow.Scalar": _power_of_scalar,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ....profiles import DeviceProfile
-from .op_plan import AllocationPlan
+from .op_plan import AllocationPlan, OpCall
 from .plan_parts import HALVES, accumulate_type, temporary
-from .tensor_iterator import Reduction
+from .tensor_iterator import Reduction, reduction
 
 if TYPE_CHECKING:
     import torch
@@ -33,14 +34,6 @@ def sum_kernel(dtype: torch.dtype) -> ReductionKernel:
     return ReductionKernel(accumulate_type(dtype).itemsize, into_output=dtype not in HALVES)
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """The buffers of a reduction's launch."""
-
-    buffer: int  # bytes of partial results in global memory
-    semaphores: int  # bytes
-
-
 def blocks_plan(
     loop: Reduction, kernel: ReductionKernel, profile: DeviceProfile, name: str = ""
 ) -> AllocationPlan:
@@ -49,10 +42,23 @@ def blocks_plan(
         return ()
     within: list[AllocationPlan] = []
     for part in loop.parts():
-        launch = launch_of(part, kernel, profile)
-        semaphores = temporary(name + "semaphores", launch.semaphores)
-        within.append(temporary(name + "partial results", launch.buffer, semaphores))
+        buffer, nbytes = _launch(part, kernel, profile)
+        semaphores = temporary(name + "semaphores", nbytes)
+        within.append(temporary(name + "partial results", buffer, semaphores))
     return temporary(name + "accumulation", _accumulation(loop, kernel), *within)
+
+
+def row_plan(
+    call: OpCall,
+    count: int,
+    itemsize: int,
+    out: Sequence[int],
+    kernel: ReductionKernel,
+    stride: int = 1,
+) -> AllocationPlan:
+    """Plans the buffers of the reduction of one row to a number of each of these sizes."""
+    loop = reduction((count,), (stride,), itemsize, out, (0,), False)
+    return blocks_plan(loop, kernel, call.profile)
 
 
 def _accumulation(loop: Reduction, kernel: ReductionKernel) -> int:
@@ -63,8 +69,8 @@ def _accumulation(loop: Reduction, kernel: ReductionKernel) -> int:
     return max(loop.out_itemsize, *extents) // loop.out_itemsize * kernel.partial
 
 
-def launch_of(loop: Reduction, kernel: ReductionKernel, profile: DeviceProfile) -> Launch:
-    """Returns the launch that PyTorch chooses (``setReduceConfig``)."""
+def _launch(loop: Reduction, kernel: ReductionKernel, profile: DeviceProfile) -> tuple[int, int]:
+    """Returns the bytes of partial results and of semaphores, by ``setReduceConfig``."""
     results = loop.results
     inputs = loop.numel // results
     rank, reduced = len(loop.shape), loop.reduced
@@ -89,14 +95,14 @@ def launch_of(loop: Reduction, kernel: ReductionKernel, profile: DeviceProfile) 
     resident = profile.architecture.threads_per_multiprocessor // (block_x * block_y)
     target = profile.multiprocessors * resident
     values = _ceil(inputs, step_input)
-    if not (split_warps and values >= _VALUES[1] and grid <= target):
-        return Launch(0, 0)
     least, most = _VALUES
+    if not (split_warps and values >= most and grid <= target):
+        return 0, 0
     blocks = max(min(_ceil(target, grid), _ceil(values, least)), _ceil(values, most))
     if blocks <= 1:
-        return Launch(0, 0)
+        return 0, 0
     lanes = 1 if across else block_x * vector
-    return Launch(kernel.partial * results * blocks * lanes, 4 * grid)
+    return kernel.partial * results * blocks * lanes, 4 * grid
 
 
 def _output_vector(loop: Reduction) -> int:

@@ -29,7 +29,8 @@ def _scan(call: OpCall) -> AllocationPlan | None:
     """Plans a cast and a contiguous copy of the input; CUB scans a single row."""
     x: torch.Tensor = call.args[0]
     dtype = _dtype(call, x)
-    if dtype not in SCANNED or not _plain_target(call):
+    plain = call.outputs or "out" in call.kwargs or x.is_contiguous()
+    if dtype not in SCANNED or not plain:
         return None
     if x.numel() == 0 or x.dim() == 0:  # in place it is filled with a copy of itself
         return temporary("value", x.nbytes * ("_." in call.op), allocate_outputs(call))
@@ -71,10 +72,6 @@ def _dtype(call: OpCall, x: torch.Tensor) -> torch.dtype:
         return target.dtype  # type: ignore[no-any-return]
     floats = x.dtype.is_floating_point or x.dtype.is_complex or not call.outputs
     return x.dtype if floats else torch.int64
-
-
-def _plain_target(call: OpCall) -> bool:
-    return bool(call.outputs or "out" in call.kwargs or call.args[0].is_contiguous())
 
 
 RULES: Final = MappingProxyType[str, Rule](

@@ -8,7 +8,7 @@ from typing import Final
 import torch
 
 from .cub import radix_sort_storage, segmented_sort_storage
-from .op_plan import AllocationPlan, Free, OpCall, Rule, Temporary, argument
+from .op_plan import AllocationPlan, OpCall, Rule, argument
 from .plan_parts import allocate_outputs, copy_bytes, dense_bytes, temporaries, temporary, wrap_dim
 from .strides import dense_without_overlap
 
@@ -25,16 +25,13 @@ def _search(call: OpCall) -> AllocationPlan | None:
     if isinstance(sorter, torch.Tensor) or values.device != rows.device or not values.numel():
         return None if values.numel() else allocate_outputs(call)
     dtype = torch.result_type(rows, values)
-    copies = tuple(
-        Temporary(f"{name}, contiguous", copy_bytes(x))
-        for name, x in (("values", values), ("rows", rows))
-    )
-    casts = tuple(
-        Temporary(f"{name}, cast", 0 if x.dtype is dtype else dense_bytes(x, dtype))
-        for name, x in (("values", values), ("rows", rows))
-    )
-    steps = tuple(step for step in (*copies, *casts) if step.nbytes)
-    return (*allocate_outputs(call), *steps)
+    named = {"values": values, "rows": rows}
+    copies = {f"{name}, contiguous": copy_bytes(x) for name, x in named.items()}
+    casts = {
+        f"{name}, cast": 0 if x.dtype is dtype else dense_bytes(x, dtype)
+        for name, x in named.items()
+    }
+    return (*allocate_outputs(call), *temporaries({**copies, **casts}))
 
 
 _INDEX: Final = 8
@@ -106,14 +103,9 @@ def _rows_of(call: OpCall, x: torch.Tensor, rows: int) -> AllocationPlan | None:
     by_row = radix_sort_storage(count, _INDEX, 0, rows.bit_length(), call.profile)
     if by_row is None:
         return None
-    return (
-        Temporary("places and rows", count * _INDEX),
-        Temporary("sorted places and rows", count * _INDEX),
-        *temporary("sorted values", count * size, temporary("sort by value", storage)),
-        *temporary("sort by row", by_row),
-        Free("sorted places and rows"),
-        Free("places and rows"),
-    )
+    held = dict.fromkeys(("places and rows", "sorted places and rows"), count * _INDEX)
+    by_value = temporary("sorted values", count * size, temporary("sort by value", storage))
+    return temporaries(held, by_value, temporary("sort by row", by_row))
 
 
 def _top(call: OpCall) -> AllocationPlan | None:
@@ -171,22 +163,17 @@ def _plain_results(call: OpCall) -> bool:
 
 def _median(call: OpCall) -> AllocationPlan | None:
     """Plans the median of all elements, which are sorted."""
-    return _middle(call, temporary("is nan", 1, allocate_outputs(call)))
-
-
-def _middle(call: OpCall, after: AllocationPlan) -> AllocationPlan | None:
-    """Plans a sort of all elements, and what is done with the sorted ones."""
     x: torch.Tensor = call.args[0]
     count = x.numel()
     if not count or not x.is_contiguous() or count > _LARGEST:
         return None
-    sort: AllocationPlan | None = temporary("numbers", count * _INDEX)
-    if count > _SMALL:
-        sort = _rows_of(call, x, 1)
+    short = temporary("numbers", count * _INDEX)
+    sort = _rows_of(call, x, 1) if count > _SMALL else short
     if sort is None:
         return None
     indices = temporary("indices", count * _INDEX, sort)
-    return temporary("sorted", dense_bytes(x), indices, after)
+    is_nan = temporary("is nan", 1, allocate_outputs(call))
+    return temporary("sorted", dense_bytes(x), indices, is_nan)
 
 
 RULES: Final = MappingProxyType[str, Rule](

@@ -33,14 +33,14 @@ def result_strides(shape: Sequence[int], operands: Sequence[Operand]) -> tuple[i
         if shared is not None:
             return shared
     rows = [_broadcast(operand, shape) for operand in operands]
-    return _packed(shape, reorder_dimensions(shape, rows, 0))
+    return packed(shape, reorder_dimensions(shape, rows, 0))
 
 
 def kept_strides(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, ...]:
     """Returns the strides of a tensor that ``empty_like`` with ``preserve_format`` makes."""
     if dense_without_overlap(shape, strides):
         return tuple(strides)
-    return _packed(shape, reorder_dimensions(shape, [strides], 0))
+    return packed(shape, reorder_dimensions(shape, [strides], 0))
 
 
 def contiguous_strides(shape: Sequence[int]) -> tuple[int, ...]:
@@ -60,7 +60,7 @@ def dense_without_overlap(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 def is_contiguous(shape: Sequence[int], strides: Sequence[int]) -> bool:
     """Returns True if the tensor is contiguous; dimensions of size 1 may have any stride."""
-    return _is_packed(Operand(shape, strides), reversed(range(len(shape))))
+    return is_packed(Operand(shape, strides), reversed(range(len(shape))))
 
 
 def reorder_dimensions(
@@ -105,14 +105,14 @@ def _shared_strides(shape: Sequence[int], operands: Sequence[Operand]) -> tuple[
     """Returns the strides of a result whose operands have one layout; None if they do not."""
     rank = len(shape)
     for order in ([*reversed(range(rank))], _CHANNELS_LAST):
-        if len(order) == rank and all(_is_packed(operand, order) for operand in operands):
-            return _packed(shape, order)
+        if len(order) == rank and all(is_packed(operand, order) for operand in operands):
+            return packed(shape, order)
     strides = {tuple(operand.strides) for operand in operands}
     dense = all(dense_without_overlap(*operand) for operand in operands)
     return strides.pop() if dense and len(strides) == 1 else None
 
 
-def _is_packed(operand: Operand, order: Iterable[int]) -> bool:
+def is_packed(operand: Operand, order: Iterable[int]) -> bool:
     """Returns True if the elements lie side by side in that order of dimensions."""
     pairs = ((operand.strides[dim], operand.shape[dim]) for dim in order)
     return prod(operand.shape) == 0 or _follow(pair for pair in pairs if pair[1] != 1)
@@ -134,7 +134,7 @@ def _broadcast(operand: Operand, shape: Sequence[int]) -> list[int]:
     return [0] * missing + [0 if own == 1 != size else stride for own, size, stride in sizes]
 
 
-def _packed(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
+def packed(shape: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
     """Returns strides without gaps, in an order of dimensions, the fastest first."""
     if [*order] == [*reversed(range(len(shape)))]:
         return contiguous_strides(shape)

@@ -115,15 +115,13 @@ def reduction(
     """
     written = _output_strides(shape, dims, keepdim, out_strides)
     of_out = [[stride * out_itemsize for stride in written] for out_itemsize in out_itemsizes]
-    sizes = list(shape)
     operands = [*of_out, [stride * itemsize for stride in strides]]
-    order = reorder_dimensions(sizes, operands, len(of_out))
-    sizes = [sizes[dim] for dim in order]
-    operands = [[row[dim] for dim in order] for row in operands]
-    _coalesce_dimensions(sizes, operands)
-    first, *other_outs, last = (tuple(row) for row in operands)
+    order = reorder_dimensions(shape, operands, len(of_out))
+    rows = [[row[dim] for dim in order] for row in (shape, *operands)]
+    columns = _coalesced(rows[0], rows[1:])
+    sizes, first, *other_outs, last = zip(*columns, strict=True) if columns else [()] * len(rows)
     return Reduction(
-        tuple(sizes), first, last, out_itemsizes[0], itemsize, offset * itemsize, tuple(other_outs)
+        sizes, first, last, out_itemsizes[0], itemsize, offset * itemsize, tuple(other_outs)
     )
 
 
@@ -144,24 +142,19 @@ def _output_strides(
     ]
 
 
-def _coalesce_dimensions(sizes: list[int], operands: list[list[int]]) -> None:
-    """Joins neighbouring dimensions that are contiguous in every operand."""
-    if len(sizes) <= 1:
-        return
-    last = 0
-    for dim in range(1, len(sizes)):
-        if 1 in (sizes[last], sizes[dim]) or all(
-            sizes[last] * row[last] == row[dim] for row in operands
+def _coalesced(sizes: Sequence[int], operands: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Returns the size and the strides of each dimension, in the given order.
+
+    Neighbours that are contiguous in every operand are one.
+    """
+    joined: list[list[int]] = []
+    for size, *steps in zip(sizes, *operands, strict=True):
+        last, *before = joined[-1] if joined else (0,)
+        if joined and (
+            1 in (last, size)
+            or all(last * step == own for step, own in zip(before, steps, strict=True))
         ):
-            if sizes[last] == 1:
-                for row in operands:
-                    row[last] = row[dim]
-            sizes[last] *= sizes[dim]
+            joined[-1] = [last * size, *(steps if last == 1 else before)]
         else:
-            last += 1
-            for row in operands:
-                row[last] = row[dim]
-            sizes[last] = sizes[dim]
-    del sizes[last + 1 :]
-    for row in operands:
-        del row[last + 1 :]
+            joined.append([size, *steps])
+    return joined

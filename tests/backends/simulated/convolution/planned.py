@@ -9,6 +9,7 @@ from recordings import INSTALLED, read
 from pytest_attnmem.backends.simulated.convolution import rules, shapes
 from pytest_attnmem.backends.simulated.convolution.cudnn_plans import plans_path
 from pytest_attnmem.backends.simulated.scratch.op_plan import OpCall
+from pytest_attnmem.certified.certificate import cudnn_of
 from pytest_attnmem.nulldevice.planner_process import PlanFile
 from pytest_attnmem.profiles import find_profile
 from pytest_attnmem.torch_releases import minor_version
@@ -54,8 +55,8 @@ def answers(version=INSTALLED):
 
 def keep_answers():
     """Writes the answers into the user's cache, as a session would that asked cuDNN itself."""
-    version = minor_version(f"{INSTALLED}.0")
+    cudnn = cudnn_of(minor_version(f"{INSTALLED}.0"))
     for device, found in answers().items():
-        file = PlanFile(plans_path(find_profile(device), version, os.environ))
+        file = PlanFile(plans_path(find_profile(device), cudnn, os.environ))
         for question, nbytes in found.items():
             file.append(question, nbytes)

@@ -16,10 +16,9 @@ from pytest_attnmem.certified.certificate import cudnn_of
 from pytest_attnmem.errors import BackendUnavailable
 from pytest_attnmem.nulldevice.planner_process import PlanFile
 from pytest_attnmem.profiles import find_profile
-from pytest_attnmem.torch_releases import KNOWN, minor_version
+from pytest_attnmem.torch_releases import KNOWN
 
 A100, H100 = find_profile("A100-80GB"), find_profile("H100")
-INSTALLED = minor_version(torch.__version__)
 
 
 @pytest.fixture
@@ -74,12 +73,12 @@ def test_what_cudnn_does_not_plan_is_said_and_not_kept(planner):
     plans = CudnnPlans(A100, KNOWN[0], {})
     expected = "cuDNN plans this convolution: cuDNN finds no plan"
     assert plans.workspace("impossible") == expected
-    assert not plans_path(A100, KNOWN[0], {}).exists()
+    assert not plans_path(A100, cudnn_of(KNOWN[0]), {}).exists()
 
 
 def test_another_cudnn_than_pytorchs_is_refused_and_what_was_asked_before_is_known(planner):
     version = KNOWN[-1]
-    PlanFile(plans_path(A100, version, {})).append("known", 7)
+    PlanFile(plans_path(A100, cudnn_of(version), {})).append("known", 7)
     plans = CudnnPlans(A100, version, {})
     for _ in range(2):
         assert plans.workspace("question") == (
@@ -100,11 +99,15 @@ def test_a_variable_that_changes_the_question_is_refused(planner, name):
 
 def test_the_file_is_of_one_device_one_cudnn_and_its_variables():
     paths = {
-        *(plans_path(profile, version, {}) for profile in (A100, H100) for version in KNOWN),
-        plans_path(A100, KNOWN[0], {"NVIDIA_TF32_OVERRIDE": "0"}),
+        *(
+            plans_path(profile, cudnn_of(version), {})
+            for profile in (A100, H100)
+            for version in KNOWN
+        ),
+        plans_path(A100, cudnn_of(KNOWN[0]), {"NVIDIA_TF32_OVERRIDE": "0"}),
     }
     assert len(paths) == 2 * len(KNOWN) + 1
-    assert plans_path(A100, KNOWN[0], {"HOME": "/"}) in paths
+    assert plans_path(A100, cudnn_of(KNOWN[0]), {"HOME": "/"}) in paths
 
 
 def test_a_torch_that_nobody_knows_has_no_cudnn(planner):
