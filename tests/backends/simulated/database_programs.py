@@ -8,23 +8,15 @@ from functools import partial
 
 import torch
 import torch.nn.functional as F
-from mended_programs import made
+from listed_programs import listed, made
 from torch.autograd import forward_ad
 from torch.utils.checkpoint import checkpoint
-
-PROGRAMS = {}
-
-
-def program(function):
-    PROGRAMS[function.__name__] = function
-    return function
 
 
 def dual(*shape):
     return forward_ad.make_dual(made(*shape), made(*shape))
 
 
-@program
 def powers_of_another_type():
     """The base is cast to the type of the result before the power is taken."""
     made(3000, dtype=torch.bool).square()
@@ -32,24 +24,20 @@ def powers_of_another_type():
     made(3000, dtype=torch.int32).pow(2)
 
 
-@program
 def traces_of_integers():
     for dtype in (torch.int32, torch.int64, torch.bfloat16, torch.complex64):
         made(900, 700, dtype=dtype).trace()
 
 
-@program
 def counts_of_booleans():
     made(500, 40, dtype=torch.bool).count_nonzero()
     made(500, 40, dtype=torch.complex64).count_nonzero(0)
 
 
-@program
 def gammas_of_integers():
     (made(700, dtype=torch.int64) + 5).mvlgamma(3)
 
 
-@program
 def embeddings_of_indices_with_gaps():
     """Indices that are one row with equal steps are not copied."""
     table, indices = made(10, 64, grad=True), made(30, 4, dtype=torch.int64)
@@ -58,20 +46,17 @@ def embeddings_of_indices_with_gaps():
     F.embedding(indices[:, :2], table).sum().backward()
 
 
-@program
 def pivots_with_gaps():
     for batch in ((), (1,), (3,)):
         pivots = made(*batch, 40, 2, dtype=torch.int32)[..., 0]
         torch.lu_unpack(made(*batch, 40, 40), pivots)
 
 
-@program
 def solutions_and_eigenvalues_without_elements():
     torch.linalg.lu_solve(made(2, 3, 3), made(2, 3, dtype=torch.int32), made(2, 3, 0))
     torch.linalg.eigvals(made(1, 1, 0, 0))
 
 
-@program
 def lists_of_another_kind():
     x = [made(300), made(0), made(70_000)]
     for order in (0, 1, 3, 0.5, float("inf")):
@@ -82,7 +67,6 @@ def lists_of_another_kind():
     torch._foreach_abs([x[0], x[2].to(torch.complex64)])
 
 
-@program
 def gradients_of_lists():
     """Their formulas work in place where those of single tensors do."""
     for function in (torch._foreach_maximum, torch._foreach_clamp_min):
@@ -91,14 +75,12 @@ def gradients_of_lists():
     torch.autograd.backward(torch._foreach_max([made(4000, grad=True)]), [made()])
 
 
-@program
 def segments_with_an_expanded_gradient():
     x = made(600, 8, grad=True)
     lengths = torch.tensor([200, 400], device="cuda")
     torch.segment_reduce(x, "sum", lengths=lengths, unsafe=True).sum().backward()
 
 
-@program
 def dual_numbers_again():
     """What works in place once per level does so at each."""
     for _ in range(2):
@@ -109,7 +91,6 @@ def dual_numbers_again():
             F.linear(dual(30), dual(40, 30))
 
 
-@program
 def gradients_of_functions():
     """Autograd takes the tensors of ``torch.func`` for a subclass, and works in place on none."""
     for function in (
@@ -121,7 +102,6 @@ def gradients_of_functions():
         torch.func.grad(function)(made(50, 60))
 
 
-@program
 def gradients_of_gradients_of_cross_entropies():
     for weights in ({}, {"pos_weight": made(60)}, {"weight": made(60)}):
         x, y = made(50, 60, grad=True), made(50, 60, grad=True)
@@ -130,7 +110,6 @@ def gradients_of_gradients_of_cross_entropies():
         (grad.sum() + other.sum()).backward()
 
 
-@program
 def formulas_that_add_a_result():
     """An addition in a formula is no sum of gradients, which is made in place."""
     for function in (torch.special.log_ndtr, lambda x: x.atan2(x * 2), lambda x: x.mvlgamma(2)):
@@ -138,7 +117,6 @@ def formulas_that_add_a_result():
         checkpoint(function, x, use_reentrant=False).backward(made(3000))
 
 
-@program
 def attention_in_batches():
     """The backend is selected for one element of the batch, and its kernel runs for all."""
     for dtype in (torch.float32, torch.float16):
@@ -148,3 +126,6 @@ def attention_in_batches():
                 attend = partial(F.scaled_dot_product_attention, is_causal=causal)
                 torch.vmap(attend)(q, k, v)
                 torch.vmap(attend, (0, None, None))(q, k[0], v[0])
+
+
+PROGRAMS = listed(globals())

@@ -7,6 +7,7 @@ import itertools
 
 import torch
 import torch.nn.functional as F
+from listed_programs import made
 from torch.utils import deterministic
 
 PROGRAMS = {}
@@ -23,10 +24,6 @@ def add(name, function, fill=True):
             torch.use_deterministic_algorithms(False)
 
     PROGRAMS[name] = run
-
-
-def made(*shape, dtype=torch.float32, grad=False):
-    return torch.ones(shape, dtype=dtype, device="cuda").requires_grad_(grad)
 
 
 def places(*shape, dtype=torch.int64):

@@ -2,22 +2,11 @@
 
 import torch
 import torch.nn.functional as F
+from listed_programs import listed, made
 from torch import nn
 from torch.autograd import forward_ad
 from torch.func import functional_call, grad, hessian, jacfwd, jacrev, jvp, vmap
 from torch.nn.attention import SDPBackend, sdpa_kernel
-
-PROGRAMS = {}
-#: Calls whose formulas for plain tensors work in place where nobody knows, by their operators.
-
-
-def program(function):
-    PROGRAMS[function.__name__] = function
-    return function
-
-
-def made(*shape, dtype=torch.float32):
-    return torch.ones(shape, dtype=dtype, device="cuda")
 
 
 def pushed(function, *inputs):
@@ -25,7 +14,7 @@ def pushed(function, *inputs):
     return jvp(function, inputs, tuple(torch.ones_like(x) for x in inputs))
 
 
-def perceptron():
+def _perceptron():
     return nn.Sequential(nn.Linear(64, 200), nn.GELU(), nn.Linear(200, 30)).to("cuda")
 
 
@@ -33,15 +22,13 @@ def attention(q, k, v):
     return ((q @ k.mT) * 0.1).softmax(-1) @ v
 
 
-@program
 def jvp_of_layers():
-    pushed(perceptron(), made(50, 64))
+    pushed(_perceptron(), made(50, 64))
     pushed(nn.LayerNorm(64, device="cuda"), made(50, 64))
     pushed(nn.GroupNorm(4, 64, device="cuda"), made(5, 64, 7))
     pushed(nn.GLU(), made(50, 64))
 
 
-@program
 def jvp_of_weights():
     """The input is constant: PyTorch multiplies a tangent without memory."""
     layer, x = nn.Linear(64, 30, device="cuda"), made(50, 64)
@@ -50,7 +37,6 @@ def jvp_of_weights():
     jvp(lambda w: functional_call(layer, w, (x,)), (weights,), (tangents,))
 
 
-@program
 def jvp_of_attention():
     q = made(2, 4, 60, 32)
     pushed(attention, q, q, q)
@@ -59,7 +45,6 @@ def jvp_of_attention():
         pushed(F.scaled_dot_product_attention, q, q, q)
 
 
-@program
 def jvp_of_losses():
     """The result of some has the storage of all losses, and so has its tangent."""
     x, target = made(5000), made(5000)
@@ -69,7 +54,6 @@ def jvp_of_losses():
     pushed(lambda x: F.cross_entropy(x, labels), made(50, 100))
 
 
-@program
 def jvp_with_constants():
     x = made(40, 50)
     for function in (
@@ -84,7 +68,6 @@ def jvp_with_constants():
         pushed(function, x)
 
 
-@program
 def tensors_made_in_a_transform():
     """They are on the device of the tensor that the transform wraps."""
 
@@ -98,28 +81,24 @@ def tensors_made_in_a_transform():
     grad(function)(x)
 
 
-@program
 def jacobians():
     jacfwd(lambda x: x.sin() * x)(made(400))
-    jacfwd(perceptron())(made(64))
+    jacfwd(_perceptron())(made(64))
     jacfwd(lambda x, y: (x @ y).tanh().sum(0), argnums=(0, 1))(made(5, 7), made(7, 6))
 
 
-@program
 def hessians():
     hessian(lambda x: (x.sin() * x).sum())(made(400))
     jacfwd(jacrev(lambda x: x.softmax(-1).log().sum()))(made(60))
 
 
-@program
 def products_with_a_hessian():
-    x, model = made(50, 64), perceptron()
+    x, model = made(50, 64), _perceptron()
     pushed(grad(lambda x: (x.sin() * x).sum()), x)
     pushed(grad(lambda x: model(x).square().sum()), x)
     pushed(grad(lambda x: x.prod() + attention(x, x, x).sum()), x)
 
 
-@program
 def mapped():
     x = made(50, 64)
     vmap(lambda x, t: jvp(lambda y: y.sin().softmax(-1), (x,), (t,)))(x, x)
@@ -148,7 +127,6 @@ class Square(torch.autograd.Function):
         return 2 * ctx.saved_tensors[0] * tangent
 
 
-@program
 def functions_with_formulas():
     x = made(50, 64)
     pushed(Square.apply, x)
@@ -156,7 +134,6 @@ def functions_with_formulas():
         forward_ad.unpack_dual(Square.apply(forward_ad.make_dual(x, made(50, 64))))
 
 
-@program
 def dual_numbers():
     x = made(64, 64)
     with forward_ad.dual_level():
@@ -169,7 +146,6 @@ def dual_numbers():
     x * x
 
 
-@program
 def dual_numbers_in_place():
     x = made(64, 64)
     with forward_ad.dual_level():
@@ -183,10 +159,12 @@ def dual_numbers_in_place():
         forward_ad.unpack_dual(plain)
 
 
-@program
 def dual_numbers_with_gradients():
     x = made(64, 64).requires_grad_()
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(x, made(64, 64))
         tangent = forward_ad.unpack_dual((dual.exp() * dual).sum()).tangent
         tangent.backward()
+
+
+PROGRAMS = listed(globals())

@@ -4,18 +4,12 @@ From 2.15 on, PyTorch fills elements with a number, and leaves an index of one p
 """
 
 import torch
-from mended_programs import made
+from listed_programs import listed, made
 
-PROGRAMS = {}
 NUMBERS = (0.0, 3, True, float("-inf"))
 
 
-def program(function):
-    PROGRAMS[function.__name__] = function
-    return function
-
-
-def places():
+def _places():
     """Returns what selects places of a tensor [4, 5, 100] on the device."""
     two = torch.tensor([1, 2], device="cuda")
     return (
@@ -27,11 +21,11 @@ def places():
     )
 
 
-def targets():
+def _targets():
     """Returns these and masks, by which a number is written, and indices that are copied."""
     rows = torch.tensor([True, False, True, False], device="cuda")
     masks = (rows, [True, False, True, False], rows[:, None].expand(4, 5), (rows, 2))
-    return (*places(), *masks, torch.tensor([[1, 2, 3], [0, 2, 3]], device="cuda").T)
+    return (*_places(), *masks, torch.tensor([[1, 2, 3], [0, 2, 3]], device="cuda").T)
 
 
 def changed(x, index, value):
@@ -40,54 +34,47 @@ def changed(x, index, value):
     return x.sum()
 
 
-@program
 def numbers_by_index_with_gradients():
     for dtype in (torch.float32, torch.float16):
-        for index in targets():
+        for index in _targets():
             x = made(4, 5, 100, dtype=dtype, grad=True)
             changed(x, index, 0.0).backward()
 
 
-@program
 def tensors_of_one_number_by_index_with_gradients():
-    for index in places():
+    for index in _places():
         x = made(4, 5, 100, grad=True)
         changed(x, index, made()).backward()
         changed(x, index, torch.tensor(2.0)).backward()
 
 
-@program
 def numbers_of_all_kinds_by_index():
-    for index in targets():
+    for index in _targets():
         for number in NUMBERS:
             made(4, 5, 100)[index] = number
 
 
-@program
 def numbers_in_gradients_of_functions():
-    for index in targets():
+    for index in _targets():
         torch.func.grad(lambda x, at=index: changed(x, at, 1.0))(made(4, 5, 100))
 
 
-@program
 def numbers_in_batches():
-    for index in places():
+    for index in _places():
         torch.vmap(lambda x, at=index: changed(x, at, 1.0))(made(3, 4, 5, 100))
     rows = torch.ones(3, dtype=torch.int64, device="cuda")
     torch.vmap(lambda x, at: changed(x, at, 1.0))(made(3, 4, 5, 100), rows)
 
 
-@program
 def reads_in_transforms():
     """A list is a tensor of the device there too, and a tensor of the host is copied."""
-    for index in (*places(), torch.tensor([1, 2]), (torch.tensor([1, 2]), [0, 1])):
+    for index in (*_places(), torch.tensor([1, 2]), (torch.tensor([1, 2]), [0, 1])):
         torch.func.grad(lambda x, at=index: x[at].sum())(made(4, 5, 100))
     torch.func.jacrev(torch.func.grad(lambda x: (x[[1, 2]] * x[0, 0]).sum()))(made(4, 5))
     torch.func.jvp(lambda x: x[[1, 2]], (made(4, 5),), (made(4, 5),))
     torch.vmap(lambda x: x[[1, 2]])(made(3, 4, 5))
 
 
-@program
 def numbers_in_transforms():
     """Tensors of numbers, and one of the program that requires a gradient outside."""
     outside = torch.ones(500, requires_grad=True)
@@ -99,3 +86,6 @@ def numbers_in_transforms():
     ):
         torch.func.grad(lambda x, f=function: f(x).sum())(made(4, 5))
         torch.vmap(function)(made(3, 4, 5))
+
+
+PROGRAMS = listed(globals())

@@ -8,39 +8,25 @@ from functools import partial
 
 import torch
 import torch.nn.functional as F
+from listed_programs import listed, made
 from random_programs import indices
 
-PROGRAMS = {}
 
-
-def program(function):
-    PROGRAMS[function.__name__] = function
-    return function
-
-
-def made(*shape, dtype=torch.float32, grad=False):
-    return torch.ones(shape, dtype=dtype, device="cuda").requires_grad_(grad)
-
-
-@program
 def largest_of_a_tensor_with_gaps():
     """``max`` and ``min`` of all elements copy what is not contiguous."""
     made(100, 2048)[:, ::2].max()
     made(1, dtype=torch.uint8).expand(10_000).min()
 
 
-@program
 def logsumexp_of_integers():
     made(50, 1000, dtype=torch.int64).logsumexp(-1)
 
 
-@program
 def where_with_a_condition_of_the_host():
     x = made(7)
     torch.where(torch.tensor(True), x, x)
 
 
-@program
 def sorted_long_rows_with_gaps():
     """A copy by row that has the result's strides is the only one."""
     made(9000)[::2].sort()
@@ -48,7 +34,6 @@ def sorted_long_rows_with_gaps():
     made(9000, 3, 2)[:, :, ::2].sort(0)
 
 
-@program
 def scatters_into_parts_of_a_storage():
     """The copy has the size of the whole storage, also of one with the same strides."""
     for rows in (255, 258, 300):
@@ -58,13 +43,11 @@ def scatters_into_parts_of_a_storage():
         x.diagonal_scatter(made(10))
 
 
-@program
 def searches_of_other_dtypes_and_layouts():
     torch.bucketize(made(5, 100, dtype=torch.float16).t(), made(3))
     torch.searchsorted(made(6)[::2], made(5, 100, dtype=torch.int32))
 
 
-@program
 def gradients_of_another_layout():
     """The gradient of the input has the layout of the output's, so its sum is a copy."""
     for activation in (
@@ -79,14 +62,12 @@ def gradients_of_another_layout():
     F.huber_loss(x, made(5, 100, 4099).permute(2, 1, 0), reduction="none").contiguous()
 
 
-@program
 def quotients_of_two_layouts():
     x, y = made(4099, 5), made(5, 4099).t()
     for function in (torch.xlogy, torch.copysign, torch.floor_divide):
         function(y, x).t().contiguous()
 
 
-@program
 def saved_buffer_of_log_sigmoid():
     """On CUDA the buffer that it saves is empty, so nothing is packed."""
     x = made(64, 64, dtype=torch.bfloat16, grad=True)
@@ -96,13 +77,11 @@ def saved_buffer_of_log_sigmoid():
     y.sum().backward()
 
 
-@program
 def cross_entropy_with_positive_weights():
     x = made(33, 100, grad=True)
     F.binary_cross_entropy_with_logits(x, made(33, 100), pos_weight=made(100)).backward()
 
 
-@program
 def indices_of_the_host():
     """Their copies are on the device as long as an operator reads by them."""
     x, places = made(1000, 33), torch.arange(50)
@@ -111,7 +90,6 @@ def indices_of_the_host():
     x[torch.arange(1000) % 3 == 0, 2], x[torch.ones(1000, 33, dtype=torch.bool)]
 
 
-@program
 def writes_by_indices_of_the_host():
     x, places = made(1000, 33), torch.arange(50)
     x[places] = 2.0
@@ -122,14 +100,12 @@ def writes_by_indices_of_the_host():
     x[places] += 1
 
 
-@program
 def gradients_by_indices_of_the_host():
     x = made(100_000, 3, grad=True)
     x[torch.randperm(100_000)[:5000]].pow(2).mean().backward()
     x[torch.arange(100_000) % 3 == 0, 1].sum().backward()
 
 
-@program
 def fused_steps_without_a_rule_of_sizes():
     for kind, options in (
         (torch.optim.SGD, {"momentum": 0.9}),
@@ -143,7 +119,6 @@ def fused_steps_without_a_rule_of_sizes():
             optimizer.step()
 
 
-@program
 def modules_on_meta_and_buffers_of_another_dtype():
     """A module gets new buffers, and new parameters where the device changes to ``meta``."""
     layer = torch.nn.BatchNorm1d(4096, device="cuda")
@@ -161,7 +136,6 @@ def modules_on_meta_and_buffers_of_another_dtype():
     )
 
 
-@program
 def views_in_inference_mode():
     """Views of a tensor from outside the mode are no inference tensors."""
     attention = torch.nn.MultiheadAttention(16, 4, device="cuda")
@@ -172,7 +146,6 @@ def views_in_inference_mode():
             key.chunk(5)[0].add_(1)
 
 
-@program
 def parameters_of_a_graph_moved_to_the_host():
     layer = torch.nn.Linear(300, 300, device="cuda")
     y = layer(made(5, 300, grad=True))
@@ -182,7 +155,6 @@ def parameters_of_a_graph_moved_to_the_host():
     y.sum().backward()
 
 
-@program
 def images_of_few_channels_resized():
     """Images in channels-last format have a kernel of their own from 4 channels on."""
     for channels in (1, 3, 4):
@@ -194,7 +166,6 @@ def images_of_few_channels_resized():
                 y.backward(torch.randn_like(y))
 
 
-@program
 def indexed_by_sequences():
     """Each sequence in an index becomes a tensor on the device; a list may be a tuple of them."""
     x = made(64, 96)
@@ -209,7 +180,6 @@ def indexed_by_sequences():
         x[1, flag] = 2.0
 
 
-@program
 def copies_with_gaps_between_host_and_device():
     """A copy of other than one piece goes through contiguous tensors of one dtype."""
     x, host = made(64, 96), torch.ones(64, 96, device="cpu")
@@ -225,7 +195,6 @@ def copies_with_gaps_between_host_and_device():
         torch.empty(2, *part.shape, device="cuda", dtype=torch.float16).copy_(part)
 
 
-@program
 def choices_and_sizes_of_the_host():
     """A single choice goes to the device; lengths are numbers."""
     x = made(64, 96)
@@ -237,7 +206,6 @@ def choices_and_sizes_of_the_host():
     F.ctc_loss(scores, torch.ones(3, 5, device="cuda", dtype=torch.long), *lengths).backward()
 
 
-@program
 def tensors_taken_as_they_are():
     """``as_tensor`` and ``asarray`` that name the tensor's own device make no copy."""
     x = made(3000)
@@ -246,7 +214,6 @@ def tensors_taken_as_they_are():
     torch.asarray(y, dtype=torch.half, device="cuda:0")
 
 
-@program
 def norms_of_empty_and_transposed_tensors():
     """Empty tensors have no chunk, and results of their own."""
     tensors = [made(64), made(0, 5), made(700, 300).t(), made(0)]
@@ -256,7 +223,6 @@ def norms_of_empty_and_transposed_tensors():
     torch._foreach_norm([made(4, 5, 6, 7).to(memory_format=torch.channels_last)], 2)
 
 
-@program
 def checks_of_all_elements():
     """Distributions check their arguments so."""
     for count in (1, 5, 100_000):
@@ -264,7 +230,6 @@ def checks_of_all_elements():
         torch._is_any_true((made(count, 100) > 0).t())
 
 
-@program
 def embedding_by_many_indices_of_int32():
     for count, rows in ((4000, 7), (9000, 1536), (50_001, 1536), (100_000, 70_000)):
         table = made(rows, 16, grad=True)
@@ -273,7 +238,6 @@ def embedding_by_many_indices_of_int32():
         )
 
 
-@program
 def bags_with_gradients_of_one_number():
     for mode in ("sum", "mean"):
         bag = torch.nn.EmbeddingBag(1536, 16, mode=mode, device="cuda")
@@ -281,7 +245,6 @@ def bags_with_gradients_of_one_number():
         bag(places, torch.arange(0, 5000, 5, device="cuda", dtype=torch.int32)).sum().backward()
 
 
-@program
 def one_row_written_by_a_mask():
     """The values do not tell how many elements the mask has: none here, as a recording needs."""
     x, row = made(4, 33, 64, grad=True) * 1, made(64, grad=True)
@@ -295,7 +258,6 @@ def one_row_written_by_a_mask():
     y.index_put((mask,), made(64))
 
 
-@program
 def values_added_at_no_element():
     mask = torch.zeros(4, 33, dtype=torch.bool, device="cuda")
     x = made(4, 33, 64, grad=True)
@@ -305,7 +267,6 @@ def values_added_at_no_element():
     made(33, 4, 64).transpose(0, 1).index_put_((places,), made(0, 33, 64), accumulate=True)
 
 
-@program
 def gradients_with_a_graph():
     """The formulas write in place there too, but sums of gradients are new tensors."""
     x = made(33, 64, grad=True)
@@ -316,7 +277,6 @@ def gradients_with_a_graph():
     first.square().sum().backward()
 
 
-@program
 def gradients_of_gradients():
     """Their formulas add tensors of their own, which is no sum of gradients."""
     for layer in (F.glu, partial(F.gelu, approximate="tanh")):
@@ -329,7 +289,6 @@ def gradients_of_gradients():
     first.square().sum().backward()
 
 
-@program
 def smoothed_labels_with_weights():
     """The mean selects the targets that count: none here, as a recording needs."""
     targets, weights = torch.zeros(64, dtype=torch.int64, device="cuda"), made(33)
@@ -345,7 +304,6 @@ def smoothed_labels_with_weights():
     loss.backward()
 
 
-@program
 def sequences_without_a_batch():
     logs = made(30, 20, grad=True).log_softmax(-1)
     targets = torch.ones(10, dtype=torch.int64, device="cuda")
@@ -353,7 +311,6 @@ def sequences_without_a_batch():
         F.ctc_loss(logs, targets, (30,), (10,), reduction=kind).sum().backward(retain_graph=True)
 
 
-@program
 def log_sigmoid_of_a_transposed_input():
     """Its gradient has the layout of an empty tensor like the gradient that it gets."""
     x = made(4, 8, 64, 8).transpose(1, 2).requires_grad_()
@@ -361,7 +318,6 @@ def log_sigmoid_of_a_transposed_input():
         torch.autograd.grad(F.logsigmoid(x), x, given)[0].contiguous()
 
 
-@program
 def samples_of_distributions_without_a_closed_form():
     """The results are contiguous; the sums of Dirichlet's samples are temporary."""
     for x in (
@@ -378,7 +334,6 @@ def samples_of_distributions_without_a_closed_form():
     ).rsample().sum().backward()
 
 
-@program
 def outer_products_into_a_target():
     """They use cuBLAS, which copies what it cannot read; without ``out=`` they do not."""
     left, right = torch.empty_strided((2, 4, 1), (1, 2, 8), device="cuda"), made(2, 1, 4)
@@ -388,7 +343,6 @@ def outer_products_into_a_target():
     torch.bmm(left, right)
 
 
-@program
 def layouts_of_parts_of_complex_numbers():
     """Each result is kept, with a tensor whose size tells its strides."""
     kept = []
@@ -403,7 +357,6 @@ def layouts_of_parts_of_complex_numbers():
             kept += [result, made(strides)]
 
 
-@program
 def writes_into_copies_of_parts():
     whole = made(4, 8, 6, 8).to(memory_format=torch.channels_last)
     part, rows = whole[:, :4], made(8, 6)[::2]
@@ -413,21 +366,18 @@ def writes_into_copies_of_parts():
         x.index_put((indices(2),), made(2, 6), accumulate=True)
 
 
-@program
 def powers_of_one_base():
     for x in (made(8, 6)[::2], made(1, 6).expand(4, 6), made(4, 6), made(4, 6).int()):
         torch._foreach_pow(2, [x, x])
         torch._foreach_pow(1, [x])
 
 
-@program
 def bags_of_transposed_indices():
     """``embedding_bag`` lets go of the indices that it copies."""
     F.embedding_bag(indices(200, 3).mT, made(5, 6))
     F.embedding_bag(indices(200, 3).mT.clone(memory_format=torch.contiguous_format), made(5, 6))
 
 
-@program
 def targets_without_elements_again():
     """Each call resizes its targets, however often it was made."""
     x, kept = made(4, 6), []
@@ -437,7 +387,6 @@ def targets_without_elements_again():
             kept += function(x, 1, out=targets)
 
 
-@program
 def images_normalized_by_cudnn_in_evaluation():
     """cuDNN takes no workspace there; the backward pass is PyTorch's own."""
     norm = torch.nn.BatchNorm2d(24, device="cuda").eval()
@@ -448,3 +397,6 @@ def images_normalized_by_cudnn_in_evaluation():
     with torch.inference_mode():
         norm(made(24, 4, 9, 7).transpose(0, 1))
         torch.nn.BatchNorm1d(24, device="cuda").eval()(made(4, 24, 50, dtype=torch.float16))
+
+
+PROGRAMS = listed(globals())

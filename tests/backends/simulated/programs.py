@@ -5,10 +5,12 @@ are never looked at. One says much in a line, as a table would.
 """
 
 import contextlib
+import itertools
 from functools import partial
 
 import torch
 import torch.nn.functional as F
+from listed_programs import listed
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
@@ -18,13 +20,22 @@ from pytest_attnmem.kernels import KERNELS
 PROGRAMS = {}
 
 
-def program(function):
-    PROGRAMS[function.__name__] = function
-    return function
-
-
 def made(*shape, grad=True, dtype=torch.float32):
     return torch.empty(*shape, device="cuda", dtype=dtype, requires_grad=grad)
+
+
+def places(*shape):
+    return torch.zeros(shape, dtype=torch.long, device="cuda")
+
+
+def summed(function, *inputs):
+    """Runs a function, and backward from the sum of its result."""
+    function(*inputs).sum().backward()
+
+
+def wide_softmax(dtype):
+    x = made(64, 512, dtype=dtype)
+    F.softmax(x, -1, dtype=torch.float32).to(dtype).sum().backward()
 
 
 def one_step(optimizer, **options):
@@ -34,28 +45,35 @@ def one_step(optimizer, **options):
     o.step()
 
 
-@program
+def log_softmax_ce():
+    x = made(512, 1000)
+    t = places(512)
+    F.cross_entropy(x, t).backward()
+
+
+def double_backward():
+    x = made(128, 128)
+    (g,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+    g.pow(2).sum().backward()
+
+
 def acc_shared():
     x = made(512, 512)
     y = (x @ x) + (x * 2) * (x * 3)
     y.sum().backward()
 
 
-@program
-def acc_three():
+def no_name_temps():
     x = made(256, 256)
-    h = x * 1
-    (h * 2 + h * 3 + h.exp()).sum().backward()
+    ((x @ x).relu() @ (x @ x).sigmoid()).mean().backward()
 
 
-@program
 def grad_twice():
     x = made(256, 256)
     for _ in range(2):
         (x * x).sum().backward()
 
 
-@program
 def views():
     x = made(64, 64, 32)
     y = x.transpose(0, 1).reshape(64, -1)
@@ -63,7 +81,6 @@ def views():
     z.sum().backward()
 
 
-@program
 def out_variant():
     a = made(256, 256, grad=False)
     b = torch.empty(256, 256, device="cuda")
@@ -72,7 +89,6 @@ def out_variant():
     torch.mul(a, a, out=c)
 
 
-@program
 def resize():
     a = torch.empty(0, device="cuda")
     a.resize_(1000)
@@ -80,7 +96,6 @@ def resize():
     a.resize_(10)
 
 
-@program
 def set_():
     a = made(100, grad=False)
     b = made(5000, grad=False)
@@ -90,132 +105,40 @@ def set_():
     del a
 
 
-@program
-def linear3_noncontig():
-    layer = nn.Linear(64, 128, device="cuda")
-    x = made(8, 32, 64)
-    layer(x.transpose(0, 1)).sum().backward()
-
-
-@program
-def linear3():
-    layer = nn.Linear(64, 128, device="cuda")
-    x = made(8, 32, 64)
-    layer(x).sum().backward()
-
-
-@program
-def linear4_nobias():
-    layer = nn.Linear(64, 128, bias=False, device="cuda")
-    x = made(2, 8, 32, 64)
-    layer(x).sum().backward()
-
-
-@program
-def dropout():
-    x = made(512, 512)
-    F.dropout(x, 0.1).sum().backward()
-
-
-@program
-def dropout_eval():
-    x = made(512, 512)
-    F.dropout(x, 0.1, training=False).mul(2).sum().backward()
-
-
-@program
-def softmax_dtype():
-    x = made(64, 512, dtype=torch.float16)
-    F.softmax(x, -1, dtype=torch.float32).to(torch.float16).sum().backward()
-
-
-@program
-def softmax_dtype_bf16():
-    x = made(64, 512, dtype=torch.bfloat16)
-    F.softmax(x, -1, dtype=torch.float32).to(torch.bfloat16).sum().backward()
-
-
-@program
-def log_softmax_ce():
-    x = made(512, 1000)
-    t = torch.zeros(512, dtype=torch.long, device="cuda")
-    F.cross_entropy(x, t).backward()
-
-
-@program
-def layernorm():
-    layer = nn.LayerNorm(256, device="cuda")
-    x = made(512, 256)
-    layer(x).sum().backward()
-
-
-@program
-def layernorm_half():
-    layer = nn.LayerNorm(256, device="cuda", dtype=torch.float16)
-    x = made(512, 256, dtype=torch.float16)
-    layer(x).sum().backward()
-
-
-@program
-def rmsnorm():
-    layer = nn.RMSNorm(256, device="cuda")
-    x = made(512, 256)
-    layer(x).sum().backward()
-
-
-@program
-def embedding():
-    e = nn.Embedding(1000, 64, device="cuda")
-    t = torch.zeros(8, 128, dtype=torch.long, device="cuda")
-    e(t).sum().backward()
-
-
-@program
-def mlp():
-    m = nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64)).cuda()
-    x = made(1024, 64)
-    m(x).sum().backward()
-
-
 def opt(cls, **k):
-    def f():
-        m = nn.Sequential(nn.Linear(64, 256, device="cuda"), nn.Linear(256, 64, device="cuda"))
-        o = cls(m.parameters(), **k)
-        x = made(128, 64, grad=False)
-        for _ in range(2):
-            m(x).sum().backward()
-            o.step()
-            o.zero_grad()
-
-    return f
+    m = nn.Sequential(nn.Linear(64, 256, device="cuda"), nn.Linear(256, 64, device="cuda"))
+    o = cls(m.parameters(), **k)
+    x = made(128, 64, grad=False)
+    for _ in range(2):
+        m(x).sum().backward()
+        o.step()
+        o.zero_grad()
 
 
-PROGRAMS["adamw"] = opt(torch.optim.AdamW)
-PROGRAMS["adamw_loop"] = opt(torch.optim.AdamW, foreach=False)
-PROGRAMS["adamw_fused"] = opt(torch.optim.AdamW, fused=True)
-PROGRAMS["sgd_m"] = opt(torch.optim.SGD, lr=0.1, momentum=0.9)
-PROGRAMS["adam_cap"] = opt(torch.optim.Adam, capturable=True)
+PROGRAMS |= {
+    "adamw": partial(opt, torch.optim.AdamW),
+    "adamw_loop": partial(opt, torch.optim.AdamW, foreach=False),
+    "adamw_fused": partial(opt, torch.optim.AdamW, fused=True),
+    "sgd_m": partial(opt, torch.optim.SGD, lr=0.1, momentum=0.9),
+    "adam_cap": partial(opt, torch.optim.Adam, capturable=True),
+}
 
 
 def ck(re, rng):
-    def f():
-        w = made(256, 256)
-        x = made(512, 256)
-
-        def block(x):
-            return F.dropout(F.gelu(x @ w), 0.1)
-
-        y = x
-        for _ in range(3):
-            y = checkpoint(block, y, use_reentrant=re, preserve_rng_state=rng)
-        y.sum().backward()
-
-    return f
+    w = made(256, 256)
+    x = made(512, 256)
+    y = x
+    for _ in range(3):
+        y = checkpoint(
+            *(lambda x: F.dropout(F.gelu(x @ w), 0.1), y),
+            use_reentrant=bool(re),
+            preserve_rng_state=bool(rng),
+        )
+    y.sum().backward()
 
 
-for re in (0, 1):
-    for rng in (0, 1):
-        PROGRAMS[f"ckpt_{re}{rng}"] = ck(bool(re), bool(rng))
+for re, rng in itertools.product((0, 1), (0, 1)):
+    PROGRAMS[f"ckpt_{re}{rng}"] = partial(ck, re, rng)
 
 
 class Product(torch.autograd.Function):
@@ -232,13 +155,6 @@ class Product(torch.autograd.Function):
         return gx + gx * 0, gw
 
 
-@program
-def custom_fn():
-    x, w = made(256, 256), made(256, 256)
-    (Product.apply(x, w) * 2).sum().backward()
-
-
-@program
 def hooks():
     x = made(256, 256)
     y = x * 2
@@ -247,7 +163,6 @@ def hooks():
     (y * 3).sum().backward()
 
 
-@program
 def autocast_mlp():
     m = nn.Sequential(nn.Linear(64, 256), nn.LayerNorm(256), nn.GELU(), nn.Linear(256, 64)).cuda()
     x = made(1024, 64)
@@ -258,7 +173,6 @@ def autocast_mlp():
     z.sum().backward()
 
 
-@program
 def autocast_bf16_attn():
     q, k, v = [made(2, 4, 256, 64) for _ in range(3)]
     with torch.autocast("cuda", dtype=torch.bfloat16):
@@ -266,146 +180,75 @@ def autocast_bf16_attn():
     o.float().sum().backward()
 
 
-@program
-def encoder_train():
-    m = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, device="cuda", dtype=torch.float32)
-    x = made(2, 128, 64)
-    with sdpa_kernel(SDPBackend.MATH):
-        m(x).sum().backward()
+def encoder(dtype=torch.float32, trains=True, backends=()):
+    options = {"batch_first": True, "device": "cuda", "dtype": dtype}
+    m = nn.TransformerEncoderLayer(64, 4, 128, **options).train(trains)
+    x = made(2, 128, 64, dtype=dtype, grad=trains)
+    with (
+        sdpa_kernel([*backends]) if backends else contextlib.nullcontext(),
+        torch.set_grad_enabled(trains),
+    ):
+        if trains:
+            m(x).sum().backward()
+        else:
+            m(x)
 
 
-@program
-def encoder_eff():
-    m = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, device="cuda")
-    x = made(2, 128, 64)
-    m(x).sum().backward()
+PROGRAMS |= {
+    "encoder_train": lambda: encoder(backends=[SDPBackend.MATH]),
+    "encoder_eff": lambda: encoder(),
+    "encoder_half": lambda: encoder(torch.float16),
+    "encoder_eval": lambda: encoder(trains=False),
+}
 
 
-@program
-def encoder_half():
-    m = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, device="cuda", dtype=torch.float16)
-    x = made(2, 128, 64, dtype=torch.float16)
-    m(x).sum().backward()
+def sd(backend=None, dtype=torch.float32, mask=None, heads=4, grad=True, d=64, **options):
+    q = made(2, 4, 256, d, dtype=dtype, grad=grad)
+    k, v = (made(2, heads, 256, d, dtype=dtype, grad=grad) for _ in range(2))
+    if mask == "bool":
+        mask = torch.ones(256, 256, dtype=torch.bool, device="cuda").tril()
+    if mask == "float":
+        mask = torch.zeros(2, 4, 256, 256, dtype=dtype, device="cuda")
+    with sdpa_kernel(getattr(SDPBackend, backend)) if backend else contextlib.nullcontext():
+        o = F.scaled_dot_product_attention(q, k, v, mask, enable_gqa=heads != 4, **options)
+    if grad:
+        o.backward(torch.empty_like(o))
 
 
-@program
-def encoder_eval():
-    m = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, device="cuda").eval()
-    x = made(2, 128, 64, grad=False)
-    with torch.no_grad():
-        m(x)
+PROGRAMS |= {
+    "math": partial(sd, "MATH"),
+    "math_half": partial(sd, "MATH", torch.float16),
+    "math_causal": partial(sd, "MATH", is_causal=True),
+    "math_bool": partial(sd, "MATH", mask="bool"),
+    "math_float": partial(sd, "MATH", mask="float"),
+    "math_gqa": partial(sd, "MATH", heads=2),
+    "math_nograd": partial(sd, "MATH", grad=False, mask="float"),
+    "math_drop": partial(sd, "MATH", dropout_p=0.1),
+    "sdpa_auto_half": partial(sd, dtype=torch.float16),
+    "sdpa_auto_mask": partial(sd, dtype=torch.float16, mask="bool"),
+    "sdpa_auto_fp32": sd,
+    "sdpa_d60": partial(sd, dtype=torch.float16, d=60),
+    "sdpa_gqa": partial(sd, dtype=torch.float16, heads=2, is_causal=True),
+}
 
 
-def sd(backend, dt=torch.float32, mask=None, causal=False, Hk=4, g=True, drop=0.0, d=64):
-    def f():
-        q, k, v = (
-            made(2, 4, 256, d, dtype=dt, grad=g),
-            made(2, Hk, 256, d, dtype=dt, grad=g),
-            made(2, Hk, 256, d, dtype=dt, grad=g),
-        )
-        m = None
-        if mask == "bool":
-            m = torch.ones(256, 256, dtype=torch.bool, device="cuda").tril()
-        if mask == "float":
-            m = torch.zeros(2, 4, 256, 256, dtype=dt, device="cuda")
-        with sdpa_kernel(getattr(SDPBackend, backend)) if backend else contextlib.nullcontext():
-            o = F.scaled_dot_product_attention(
-                q, k, v, attn_mask=m, is_causal=causal, enable_gqa=Hk != 4, dropout_p=drop
-            )
-        if g:
-            o.backward(torch.empty_like(o))
-
-    return f
-
-
-PROGRAMS["math"] = sd("MATH")
-PROGRAMS["math_half"] = sd("MATH", torch.float16)
-PROGRAMS["math_causal"] = sd("MATH", causal=True)
-PROGRAMS["math_bool"] = sd("MATH", mask="bool")
-PROGRAMS["math_float"] = sd("MATH", mask="float")
-PROGRAMS["math_gqa"] = sd("MATH", Hk=2)
-PROGRAMS["math_nograd"] = sd("MATH", g=False, mask="float")
-PROGRAMS["math_drop"] = sd("MATH", drop=0.1)
-PROGRAMS["sdpa_auto_half"] = sd(None, torch.float16)
-PROGRAMS["sdpa_auto_mask"] = sd(None, torch.float16, mask="bool")
-PROGRAMS["sdpa_auto_fp32"] = sd(None)
-PROGRAMS["sdpa_d60"] = sd(None, torch.float16, d=60)
-PROGRAMS["sdpa_gqa"] = sd(None, torch.float16, Hk=2, causal=True)
-
-
-@program
-def maxdim():
-    x = made(256, 512)
-    x.max(-1).values.sum().backward()
-
-
-@program
-def gather():
-    x = made(256, 512)
-    i = torch.zeros(256, 3, dtype=torch.long, device="cuda")
-    x.gather(1, i).sum().backward()
-
-
-@program
-def index():
-    x = made(256, 512)
-    i = torch.zeros(10, dtype=torch.long, device="cuda")
-    x[i].sum().backward()
-
-
-@program
-def index_select():
-    x = made(256, 512)
-    i = torch.zeros(10, dtype=torch.long, device="cuda")
-    x.index_select(0, i).sum().backward()
-
-
-@program
-def einsum():
-    q, k = made(2, 64, 4, 32), made(2, 64, 4, 32)
-    torch.einsum("bnhd,bmhd->bhnm", q, k).sum().backward()
-
-
-@program
-def cumsum():
-    x = made(2, 4, 256, 64)
-    x.cumsum(2).sum().backward()
-
-
-@program
-def masked():
-    x = made(4, 256, 256)
-    m = torch.ones(256, 256, dtype=torch.bool, device="cuda").triu(1)
-    x.masked_fill(m, float("-inf")).softmax(-1).sum().backward()
-
-
-@program
-def where_scalar():
+def chosen(zero):
     x = made(256, 256)
-    torch.where(x > 0, x, torch.tensor(0.0)).sum().backward()
+    torch.where(x > 0, x, zero()).sum().backward()
 
 
-@program
-def where_t():
-    x = made(256, 256)
-    torch.where(x > 0, x, torch.tensor(0.0, device="cuda")).sum().backward()
-
-
-@program
 def cat_stack():
     x, y = made(256, 256), made(256, 256)
     torch.cat([x, y], 1).sum().backward()
     torch.stack([x, y]).sum().backward()
 
 
-@program
 def norm_clip():
     m = nn.Linear(256, 256, device="cuda")
     m(made(64, 256)).sum().backward()
     nn.utils.clip_grad_norm_(m.parameters(), 1.0)
 
 
-@program
 def scaler():
     m = nn.Linear(64, 64, device="cuda")
     o = torch.optim.SGD(m.parameters(), lr=0.1)
@@ -417,7 +260,6 @@ def scaler():
     s.update()
 
 
-@program
 def offload():
     x = made(512, 512)
     with torch.autograd.graph.save_on_cpu():
@@ -425,7 +267,6 @@ def offload():
     y.sum().backward()
 
 
-@program
 def side_stream():
     s = torch.cuda.Stream()
     with torch.cuda.stream(s):
@@ -435,7 +276,6 @@ def side_stream():
     (y * 2).sum()
 
 
-@program
 def cpu_moved():
     x = torch.ones(256, 256).cuda()
     torch.arange(1000).to("cuda")
@@ -443,14 +283,6 @@ def cpu_moved():
     z.to("cuda")
 
 
-@program
-def double_backward():
-    x = made(128, 128)
-    (g,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
-    g.pow(2).sum().backward()
-
-
-@program
 def inference():
     with torch.inference_mode():
         x = made(8, 32, 64, grad=False)
@@ -459,7 +291,6 @@ def inference():
         F.scaled_dot_product_attention(x[None], x[None], x[None])
 
 
-@program
 def nograd_loop():
     with torch.no_grad():
         x = made(512, 512, grad=False)
@@ -467,20 +298,6 @@ def nograd_loop():
             x = F.gelu(x @ x)
 
 
-@program
-def amax_bcast():
-    x = made(64, 256, 256)
-    (x - x.amax(-1, keepdim=True)).exp().sum(-1).log().sum().backward()
-
-
-@program
-def parameter_scalar():
-    s = nn.Parameter(torch.ones([], device="cuda"))
-    x = made(256, 256)
-    (x * s).sum().backward()
-
-
-@program
 def expand_grad():
     b = made(256)
     x = made(64, 16, 256)
@@ -488,7 +305,6 @@ def expand_grad():
     (x * b).sum().backward()
 
 
-@program
 def rope():
     x = made(2, 8, 128, 64, dtype=torch.bfloat16)
     c = made(128, 64, grad=False, dtype=torch.bfloat16)
@@ -496,7 +312,6 @@ def rope():
     (x * c + r * c).sum().backward()
 
 
-@program
 def gpt_block():
     m = nn.ModuleDict(
         {
@@ -519,26 +334,6 @@ def gpt_block():
     y.mean().backward()
 
 
-@program
-def silu():
-    x = made(256, 512)
-    F.silu(x).sum().backward()
-
-
-@program
-def mish():
-    x = made(256, 512)
-    F.mish(x).sum().backward()
-
-
-@program
-def rms_half():
-    layer = nn.RMSNorm(256, device="cuda")
-    x = made(512, 256, dtype=torch.float16)
-    layer(x).sum().backward()
-
-
-@program
 def swiglu_bf16():
     w1, w2, w3 = (
         made(64, 256, dtype=torch.bfloat16),
@@ -549,14 +344,6 @@ def swiglu_bf16():
     ((F.silu(x @ w1) * (x @ w2)) @ w3).float().pow(2).mean().backward()
 
 
-@program
-def mha_need_weights():
-    m = nn.MultiheadAttention(64, 4, batch_first=True, device="cuda")
-    x = made(2, 128, 64)
-    m(x, x, x)[0].sum().backward()
-
-
-@program
 def mha_causal_mask():
     m = nn.MultiheadAttention(64, 4, batch_first=True, device="cuda")
     x = made(2, 128, 64)
@@ -564,22 +351,12 @@ def mha_causal_mask():
     m(x, x, x, need_weights=False, attn_mask=mask)[0].sum().backward()
 
 
-@program
 def accum_steps():
     m = nn.Linear(64, 64, device="cuda")
     for _ in range(3):
         m(made(32, 64, grad=False)).pow(2).sum().backward()
 
 
-@program
-def tied():
-    w = made(500, 64)
-    t = torch.zeros(4, 32, dtype=torch.long, device="cuda")
-    h = F.embedding(t, w)
-    (h @ w.t()).sum().backward()
-
-
-@program
 def retain():
     x = made(256, 256)
     y = (x * 2).exp()
@@ -587,19 +364,6 @@ def retain():
     y.sum().backward()
 
 
-@program
-def vmap():
-    f = torch.vmap(lambda a, b: a @ b)
-    f(made(4, 32, 32), made(4, 32, 32)).sum().backward()
-
-
-@program
-def func_grad():
-    g = torch.func.grad(lambda a: (a @ a).sum())
-    g(made(64, 64, grad=False))
-
-
-@program
 def default_device():
     with torch.device("cuda"):
         x = torch.ones(256, 256)
@@ -607,7 +371,6 @@ def default_device():
         layer(x).sum().backward()
 
 
-@program
 def from_cpu_list():
     x = torch.tensor([[1.0, 2.0], [3.0, 4.0]], device="cuda")
     y = torch.arange(1000, device="cuda").float()
@@ -616,6 +379,100 @@ def from_cpu_list():
 
 
 PROGRAMS |= {
+    "linear3_noncontig": lambda: summed(
+        nn.Linear(64, 128, device="cuda"), made(8, 32, 64).transpose(0, 1)
+    ),
+    "linear3": lambda: summed(nn.Linear(64, 128, device="cuda"), made(8, 32, 64)),
+    "linear4_nobias": lambda: summed(
+        nn.Linear(64, 128, bias=False, device="cuda"), made(2, 8, 32, 64)
+    ),
+    "dropout": lambda: F.dropout(made(512, 512), 0.1).sum().backward(),
+    "dropout_eval": lambda: F.dropout(made(512, 512), 0.1, training=False).mul(2).sum().backward(),
+    "softmax_dtype": lambda: wide_softmax(torch.float16),
+    "softmax_dtype_bf16": lambda: wide_softmax(torch.bfloat16),
+    "layernorm": lambda: summed(nn.LayerNorm(256, device="cuda"), made(512, 256)),
+    "layernorm_half": lambda: summed(
+        nn.LayerNorm(256, device="cuda", dtype=torch.float16), made(512, 256, dtype=torch.float16)
+    ),
+    "rmsnorm": lambda: summed(nn.RMSNorm(256, device="cuda"), made(512, 256)),
+    "embedding": lambda: summed(nn.Embedding(1000, 64, device="cuda"), places(8, 128)),
+    "mlp": lambda: summed(
+        nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64)).cuda(), made(1024, 64)
+    ),
+    "maxdim": lambda: made(256, 512).max(-1).values.sum().backward(),
+    "gather": lambda: summed(torch.gather, made(256, 512), 1, places(256, 3)),
+    "index": lambda: summed(lambda x, i: x[i], made(256, 512), places(10)),
+    "index_select": lambda: summed(torch.index_select, made(256, 512), 0, places(10)),
+    "einsum": lambda: summed(
+        partial(torch.einsum, "bnhd,bmhd->bhnm"), made(2, 64, 4, 32), made(2, 64, 4, 32)
+    ),
+    "cumsum": lambda: made(2, 4, 256, 64).cumsum(2).sum().backward(),
+    "silu": lambda: F.silu(made(256, 512)).sum().backward(),
+    "mish": lambda: F.mish(made(256, 512)).sum().backward(),
+    "rms_half": lambda: summed(nn.RMSNorm(256, device="cuda"), made(512, 256, dtype=torch.float16)),
+    "decoder": lambda: summed(
+        nn.TransformerDecoderLayer(64, 4, 128, batch_first=True, device="cuda"),
+        *(made(2, 16, 64), made(2, 32, 64)),
+    ),
+    "transformer": lambda: summed(
+        nn.Transformer(32, 2, 1, 1, 64, batch_first=True, device="cuda"),
+        *(made(2, 16, 32), made(2, 8, 32)),
+    ),
+    "copy_half": lambda: summed(nn.Linear(64, 64).cuda().half(), made(4, 64, dtype=torch.float16)),
+    "weight_norm": lambda: summed(
+        nn.utils.parametrizations.weight_norm(nn.Linear(64, 64)).cuda(), made(4, 64)
+    ),
+    "spectral": lambda: torch.linalg.vector_norm(made(64, 64)).backward(),
+    "where_scalar": partial(chosen, lambda: torch.tensor(0.0)),
+    "where_t": partial(chosen, lambda: torch.tensor(0.0, device="cuda")),
+    "tied": lambda: summed(lambda w, t: F.embedding(t, w) @ w.t(), made(500, 64), places(4, 32)),
+    "seq_ckpt": lambda: summed(
+        lambda m, x: checkpoint_sequential(m, 2, x, use_reentrant=False),
+        nn.Sequential(*[nn.Sequential(nn.Linear(64, 64), nn.ReLU()) for _ in range(4)]).cuda(),
+        made(32, 64),
+    ),
+    "sdpa_causal_half_long": lambda: summed(
+        lambda q: F.scaled_dot_product_attention(q, q, q, is_causal=True),
+        made(1, 2, 1000, 64, dtype=torch.bfloat16),
+    ),
+    "arange_pos": lambda: summed(
+        lambda e, places: e(places)[None].expand(4, -1, -1),
+        *(nn.Embedding(128, 64, device="cuda"), torch.arange(100, device="cuda")),
+    ),
+    "mha_need_weights": lambda: summed(
+        lambda m, x: m(x, x, x)[0],
+        *(nn.MultiheadAttention(64, 4, batch_first=True, device="cuda"), made(2, 128, 64)),
+    ),
+    "acc_three": lambda: summed(lambda h: h * 2 + h * 3 + h.exp(), made(256, 256) * 1),
+    "amax_bcast": lambda: summed(
+        lambda x: (x - x.amax(-1, keepdim=True)).exp().sum(-1).log(), made(64, 256, 256)
+    ),
+    "custom_fn": lambda: summed(
+        lambda x, w: Product.apply(x, w) * 2, made(256, 256), made(256, 256)
+    ),
+    "rsqrt": lambda: summed(
+        lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6), made(64, 64)
+    ),
+    "tanh_sig": lambda: summed(
+        lambda x: x.tanh() * x.sigmoid() * F.softplus(x) * F.leaky_relu(x), made(64, 64)
+    ),
+    "masked_scatter_where": lambda: summed(lambda x: torch.where(x > 0, x, x * 2), made(64, 64)),
+    "tril_mask": lambda: summed(
+        lambda m, x: (x + m).softmax(-1),
+        *(torch.full((64, 64), float("-inf"), device="cuda").triu(1), made(4, 64, 64)),
+    ),
+    "masked": lambda: summed(
+        lambda x, m: x.masked_fill(m, float("-inf")).softmax(-1),
+        *(made(4, 256, 256), torch.ones(256, 256, dtype=torch.bool, device="cuda").triu(1)),
+    ),
+    "unbind": lambda: summed(torch.mul, *made(64, 2, 32).unbind(1)),
+    "chunk_cat": lambda: summed(lambda a, b, c: a * b + c, *made(64, 96).chunk(3, -1)),
+    "vmap": lambda: summed(torch.vmap(lambda a, b: a @ b), made(4, 32, 32), made(4, 32, 32)),
+    "func_grad": lambda: torch.func.grad(lambda a: (a @ a).sum())(made(64, 64, grad=False)),
+    "clone_detach": lambda: summed(lambda x: x.detach().clone().requires_grad_() * x, made(64, 64)),
+    "parameter_scalar": lambda: summed(
+        lambda s, x: x * s, nn.Parameter(torch.ones([], device="cuda")), made(256, 256)
+    ),
     "topk": lambda: made(64, 1000).topk(10).values.sum().backward(),
     "sort": lambda: made(64, 1000).sort(-1).values.sum().backward(),
     "argmax": lambda: made(64, 1000, grad=False).argmax(-1),
@@ -632,17 +489,9 @@ PROGRAMS |= {
     "repeat_interleave": lambda: made(2, 4, 64, 16).repeat_interleave(2, 1).sum().backward(),
     "expand_contig": lambda: made(2, 1, 64, 16).expand(2, 4, 64, 16).contiguous().sum().backward(),
     "unfold": lambda: made(4, 64, 16).unfold(1, 8, 4).sum().backward(),
-    "scatter": lambda: (
-        made(64, 64)
-        .scatter(1, torch.zeros(64, 3, dtype=torch.long, device="cuda"), 1.0)
-        .sum()
-        .backward()
-    ),
+    "scatter": lambda: made(64, 64).scatter(1, places(64, 3), 1.0).sum().backward(),
     "index_add": lambda: (
-        made(64, 64, grad=False)
-        .index_add(0, torch.zeros(3, dtype=torch.long, device="cuda"), made(3, 64))
-        .sum()
-        .backward()
+        made(64, 64, grad=False).index_add(0, places(3), made(3, 64)).sum().backward()
     ),
     "clampmin": lambda: made(64, 64).clamp(min=0).sum().backward(),
     "maximum": lambda: torch.maximum(made(64, 64), made(64, 64)).sum().backward(),
@@ -662,9 +511,7 @@ PROGRAMS |= {
     "bce": lambda: F.binary_cross_entropy_with_logits(
         made(64, 64), made(64, 64, grad=False)
     ).backward(),
-    "ce_smooth": lambda: F.cross_entropy(
-        made(64, 100), torch.zeros(64, dtype=torch.long, device="cuda"), label_smoothing=0.1
-    ).backward(),
+    "ce_smooth": lambda: F.cross_entropy(made(64, 100), places(64), label_smoothing=0.1).backward(),
     "kl": lambda: F.kl_div(
         made(64, 64).log_softmax(-1), made(64, 64, grad=False), reduction="batchmean"
     ).backward(),
@@ -675,44 +522,21 @@ PROGRAMS |= {
     "adagrad": lambda: one_step(torch.optim.Adagrad),
     "amsgrad": lambda: one_step(torch.optim.AdamW, amsgrad=True),
     "lr_tensor": lambda: one_step(torch.optim.AdamW, lr=torch.tensor(1e-3)),
-    "onehot": lambda: (
-        F.one_hot(torch.zeros(10, dtype=torch.long, device="cuda"), num_classes=5).float().sum()
-    ),
+    "onehot": lambda: F.one_hot(places(10), num_classes=5).float().sum(),
 }
 
 
-@program
-def masked_scatter_where():
-    x = made(64, 64)
-    torch.where(x > 0, x, x * 2).sum().backward()
-
-
-@program
 def clamped_by_one_tensor():
     torch.clamp(made(64, 64), max=made(64, 64)).sum().backward()
     torch.clamp_min(made(64, 64), made(64, 64)).sum().backward()
 
 
-@program
 def minmax():
     x = made(64, 64)
     x.max().backward()
     x.amin(0).sum().backward()
 
 
-@program
-def tanh_sig():
-    x = made(64, 64)
-    (x.tanh() * x.sigmoid() * F.softplus(x) * F.leaky_relu(x)).sum().backward()
-
-
-@program
-def rsqrt():
-    x = made(64, 64)
-    (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)).sum().backward()
-
-
-@program
 def complex_rope():
     x = made(2, 16, 4, 8)
     c = torch.view_as_complex(x.reshape(2, 16, 4, 4, 2))
@@ -720,13 +544,6 @@ def complex_rope():
     torch.view_as_real(c * f[None, :, None]).flatten(3).sum().backward()
 
 
-@program
-def tril_mask():
-    m = torch.full((64, 64), float("-inf"), device="cuda").triu(1)
-    (made(4, 64, 64) + m).softmax(-1).sum().backward()
-
-
-@program
 def kv_cache():
     with torch.no_grad():
         k = torch.zeros(1, 4, 128, 16, device="cuda")
@@ -735,7 +552,6 @@ def kv_cache():
             (torch.ones(1, 4, 1, 16, device="cuda") @ k[:, :, : i + 1].mT).softmax(-1)
 
 
-@program
 def kv_cat():
     with torch.no_grad():
         k = torch.zeros(1, 4, 1, 16, device="cuda")
@@ -743,7 +559,6 @@ def kv_cat():
             k = torch.cat([k, torch.ones(1, 4, 1, 16, device="cuda")], 2)
 
 
-@program
 def setitem_grad():
     x = made(64, 64)
     y = x * 1
@@ -752,26 +567,6 @@ def setitem_grad():
     y.sum().backward()
 
 
-@program
-def chunk_cat():
-    x = made(64, 96)
-    a, b, c = x.chunk(3, -1)
-    (a * b + c).sum().backward()
-
-
-@program
-def unbind():
-    a, b = made(64, 2, 32).unbind(1)
-    (a * b).sum().backward()
-
-
-@program
-def seq_ckpt():
-    m = nn.Sequential(*[nn.Sequential(nn.Linear(64, 64), nn.ReLU()) for _ in range(4)]).cuda()
-    checkpoint_sequential(m, 2, made(32, 64), use_reentrant=False).sum().backward()
-
-
-@program
 def ckpt_autocast():
     layer = nn.Linear(64, 64, device="cuda")
     x = made(32, 64)
@@ -780,7 +575,6 @@ def ckpt_autocast():
     y.float().sum().backward()
 
 
-@program
 def autocast_block():
     m = nn.TransformerEncoderLayer(64, 4, 128, batch_first=True, device="cuda")
     x = made(2, 128, 64)
@@ -789,19 +583,6 @@ def autocast_block():
     y.float().sum().backward()
 
 
-@program
-def decoder():
-    m = nn.TransformerDecoderLayer(64, 4, 128, batch_first=True, device="cuda")
-    m(made(2, 16, 64), made(2, 32, 64)).sum().backward()
-
-
-@program
-def transformer():
-    m = nn.Transformer(32, 2, 1, 1, 64, batch_first=True, device="cuda")
-    m(made(2, 16, 32), made(2, 8, 32)).sum().backward()
-
-
-@program
 def sgd_nesterov():
     m = nn.Linear(64, 64, device="cuda")
     o = torch.optim.SGD(m.parameters(), lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.1)
@@ -811,7 +592,6 @@ def sgd_nesterov():
         o.zero_grad(set_to_none=False)
 
 
-@program
 def scheduler():
     m = nn.Linear(64, 64, device="cuda")
     o = torch.optim.AdamW(m.parameters())
@@ -821,47 +601,18 @@ def scheduler():
     s.step()
 
 
-@program
 def ema():
     m = nn.Linear(64, 64, device="cuda")
     e = torch.optim.swa_utils.AveragedModel(m)
     e.update_parameters(m)
 
 
-@program
-def copy_half():
-    m = nn.Linear(64, 64).cuda().half()
-    m(made(4, 64, dtype=torch.float16)).sum().backward()
-
-
-@program
-def clone_detach():
-    x = made(64, 64)
-    y = x.detach().clone().requires_grad_()
-    (y * x).sum().backward()
-
-
-@program
 def jvp_like():
     x = made(64, 64)
     (g,) = torch.autograd.grad(x.exp().sum(), x)
     (g * 2).sum()
 
 
-@program
-def no_name_temps():
-    x = made(256, 256)
-    ((x @ x).relu() @ (x @ x).sigmoid()).mean().backward()
-
-
-@program
-def arange_pos():
-    e = nn.Embedding(128, 64, device="cuda")
-    p_ = torch.arange(100, device="cuda")
-    e(p_)[None].expand(4, -1, -1).sum().backward()
-
-
-@program
 def alibi():
     d = torch.arange(64, device="cuda")[None] - torch.arange(64, device="cuda")[:, None]
     s = torch.tensor([2**-i for i in range(4)], device="cuda")
@@ -869,32 +620,12 @@ def alibi():
     ((q @ q.mT) + d * s[:, None, None]).softmax(-1).sum().backward()
 
 
-@program
-def sdpa_causal_half_long():
-    q = made(1, 2, 1000, 64, dtype=torch.bfloat16)
-    F.scaled_dot_product_attention(q, q, q, is_causal=True).sum().backward()
-
-
-@program
-def weight_norm():
-    m = nn.utils.parametrizations.weight_norm(nn.Linear(64, 64)).cuda()
-    m(made(4, 64)).sum().backward()
-
-
-@program
-def spectral():
-    x = made(64, 64)
-    torch.linalg.vector_norm(x).backward()
-
-
-@program
 def xent_bf16():
     logits = made(4, 64, 500, dtype=torch.bfloat16)
-    t = torch.zeros(4, 64, dtype=torch.long, device="cuda")
+    t = places(4, 64)
     F.cross_entropy(logits.float().view(-1, 500), t.view(-1), ignore_index=-100).backward()
 
 
-@program
 def sum_into():
     x, wide = made(8192, 64, grad=False), made(64, 3, grad=False)
     torch.sum(x, 0, out=wide[:, 1])
@@ -1033,3 +764,4 @@ def experts(*counts):
 HALF = torch.bfloat16
 PROGRAMS["experts"] = partial(experts, 100, 0, 28, 900, 4, 0, 300, 16)
 PROGRAMS["experts_large"] = partial(experts, 1000, 1200)
+PROGRAMS |= listed(globals())

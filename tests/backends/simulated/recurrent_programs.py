@@ -10,9 +10,7 @@ PROGRAMS = {}
 KINDS = (nn.LSTM, nn.GRU, nn.RNN)
 
 
-def without_cudnn(function):
-    with torch.backends.cudnn.flags(enabled=False):
-        function()
+without_cudnn = torch.backends.cudnn.flags(enabled=False)
 
 
 def loss(out, state):
@@ -20,40 +18,33 @@ def loss(out, state):
     return out.float().sum() + sum(one.float().sum() for one in states)
 
 
+@without_cudnn
 def ran(kind, *sizes, dtype=None, trains=True, batch=5, **options):
-    def run():
-        model = kind(*sizes, device="cuda", dtype=dtype, **options)
-        x = torch.ones(7, batch, sizes[0], device="cuda", dtype=dtype)
-        with torch.set_grad_enabled(trains):
-            found = loss(*model(x))
-        if trains:
-            found.backward()
-
-    without_cudnn(run)
+    model = kind(*sizes, device="cuda", dtype=dtype, **options)
+    x = torch.ones(7, batch, sizes[0], device="cuda", dtype=dtype)
+    with torch.set_grad_enabled(trains):
+        found = loss(*model(x))
+    if trains:
+        found.backward()
 
 
+@without_cudnn
 def packed(kind, both, in_order):
-    def run():
-        model = kind(48, 96, 2, bidirectional=both, dropout=0.1, device="cuda")
-        x = torch.ones(9, 4, 48, device="cuda", requires_grad=True)
-        lengths = [9, 5, 5, 2] if in_order else [2, 9, 5, 5]
-        out, state = model(pack_padded_sequence(x, lengths, enforce_sorted=in_order))
-        loss(pad_packed_sequence(out, batch_first=True, total_length=11)[0], state).backward()
-
-    without_cudnn(run)
+    model = kind(48, 96, 2, bidirectional=both, dropout=0.1, device="cuda")
+    x = torch.ones(9, 4, 48, device="cuda", requires_grad=True)
+    lengths = [9, 5, 5, 2] if in_order else [2, 9, 5, 5]
+    out, state = model(pack_padded_sequence(x, lengths, enforce_sorted=in_order))
+    loss(pad_packed_sequence(out, batch_first=True, total_length=11)[0], state).backward()
 
 
+@without_cudnn
 def mixed(kind):
     """Autocast gives a network inputs of half precision and keeps its weights."""
-
-    def run():
-        first = nn.Linear(30, 48, device="cuda")
-        model = kind(48, 96, bidirectional=True, batch_first=True, device="cuda")
-        with torch.autocast("cuda", torch.float16):
-            out, state = model(first(torch.ones(7, 5, 30, device="cuda")))
-        loss(out, state).backward()
-
-    without_cudnn(run)
+    first = nn.Linear(30, 48, device="cuda")
+    model = kind(48, 96, bidirectional=True, batch_first=True, device="cuda")
+    with torch.autocast("cuda", torch.float16):
+        out, state = model(first(torch.ones(7, 5, 30, device="cuda")))
+    loss(out, state).backward()
 
 
 def cell(kind, bias):
@@ -63,14 +54,12 @@ def cell(kind, bias):
     (state[0] if isinstance(state, tuple) else state).sum().backward()
 
 
+@without_cudnn
 def gradient_of_a_gradient(kind):
-    def run():
-        x = torch.ones(3, 5, 16, device="cuda", requires_grad=True)
-        out = kind(16, 24, device="cuda")(x)[0]
-        (grad,) = torch.autograd.grad(out.sum(), x, create_graph=True)
-        grad.pow(2).sum().backward()
-
-    without_cudnn(run)
+    x = torch.ones(3, 5, 16, device="cuda", requires_grad=True)
+    out = kind(16, 24, device="cuda")(x)[0]
+    (grad,) = torch.autograd.grad(out.sum(), x, create_graph=True)
+    grad.pow(2).sum().backward()
 
 
 def add(name, function, *args, **options):
