@@ -66,15 +66,6 @@ def test_the_recordings_are_of_every_operator():
     assert {f"aten.{name}.default" for name in OPERATORS} == ruled - set(cudnn_ops.RULES)
 
 
-def test_the_random_state_of_efficient_attention_stays_on_the_host(untrained):
-    query, key, value, _ = cases.inputs({}, "meta")
-    steps, sizes = plan_of(
-        "_scaled_dot_product_efficient_attention", (query, key, value, None, True), "T4"
-    )
-    assert len(sizes) == 4
-    assert [step.index for step in steps] == [0, 1]
-
-
 @pytest.mark.parametrize(
     ("rows", "columns", "multiprocessors", "parts"),
     [

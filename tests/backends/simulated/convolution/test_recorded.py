@@ -3,13 +3,13 @@
 import pytest
 from recordings import VERSIONS, read
 
+from pytest_attnmem.backends.certification.null_calls import of_plan
 from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.profiles import find_profile
 from pytest_attnmem.torch_releases import minor_version
 
 from ..scratch.described import arguments, text
-from ..scratch.plans import trace
 from .models import MODELS
 from .planned import answers, keep_answers, results, settings_of, steps
 
@@ -36,13 +36,14 @@ def test_allocations_and_layouts_are_the_recorded_ones(version):
                 expected = row["trace"] if "trace" in row else row["traces"].get(device)
                 if expected is None:
                     continue
-                found = steps(row, args, made, profile, rules, ask)
-                if found is None:
+                plan = steps(row, args, made, profile, rules, ask)
+                if plan is None:
                     assert (device, row["args"][0].partition("[")[0]) == ("T4", "bfloat16")
-                elif trace(found, made, None, False) != expected:
-                    wrong.append((text(row), device, expected, trace(found, made, None, False)))
-                else:
-                    told += 1
+                    continue
+                found = of_plan(plan, made, None, cold=False)
+                told += found == expected
+                if found != expected:
+                    wrong.append((text(row), device, expected, found))
     assert wrong == []
     assert told >= 320 * len(planned)
 

@@ -49,19 +49,20 @@ def plans(row, devices, versions):
     ``{"op": "aten.neg.default", "args": ["float32[2, 3]"]}``, perhaps with ``kwargs``,
     ``deterministic`` and ``cold``, for workspaces that are not yet there.
     """
-    found, mode = {}, row.get("deterministic", False)
-    on_meta = row["op"] not in FAKES_DIFFER
-    with nullcontext() if on_meta else _fake_mode():
-        args, kwargs = arguments(row, "meta" if on_meta else "cpu")
+    found, mode, with_data = {}, row.get("deterministic", False), "period" in row
+    faked = row["op"] in FAKES_DIFFER and not with_data
+    with _fake_mode() if faked else nullcontext():
+        args, kwargs = arguments(row, "cpu" if faked or with_data else "meta")
         outputs = new_storages([args, kwargs], operator(row["op"])(*args, **kwargs))
         profiles = {device: find_profile(device) for device in devices}
         for (device, profile), version in product(profiles.items(), versions):
             rules = minor_version(f"{version}.0")
             steps = plan(OpCall(row["op"], tuple(args), kwargs, outputs, profile, mode, rules))
             libraries = workspaces(profile, rules, {})
-            known = steps is not None
-            traced = trace(steps, outputs, libraries, row.get("cold")) if known else None
-            found[version, device] = traced
+            found[version, device] = None
+            if steps is not None:
+                cold = bool(row.get("cold"))
+                found[version, device] = of_plan(steps, outputs, libraries, cold=cold)
     return found
 
 
@@ -69,8 +70,3 @@ def plans(row, devices, versions):
 def _fake_mode():
     """Returns one mode for all calls: each new one records a stack, and has caches to fill."""
     return FakeTensorMode()
-
-
-def trace(steps, outputs, libraries, cold):
-    """Returns a plan as text, as ``attnmem certify`` does."""
-    return of_plan(steps, outputs, libraries, cold=bool(cold))
