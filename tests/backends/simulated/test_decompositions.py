@@ -5,7 +5,6 @@ import torch
 from torch import linalg
 
 from pytest_attnmem.backends.primed_backend import PrimedBackend
-from pytest_attnmem.backends.registry import open_backend
 
 UNIT = torch.eye(3)
 
@@ -35,19 +34,15 @@ def test_a_backward_pass_checks_its_own_solution(run):
     run(program)
 
 
-def test_only_a_window_with_a_decomposition_or_a_transform_is_not_enforced():
-    backend = open_backend("simulated:A100-80GB")
-    outside = backend.outside()
-    outside.enter()
-    try:
-        weight = torch.nn.init.orthogonal_(torch.empty(4, 4, device="cuda"))
-        torch.fft.fft(weight)
-        linalg.eigh(weight)
-        torch.testing.assert_close((weight @ weight.mT).cpu(), torch.eye(4))
-        doubled, _ = PrimedBackend(backend, 0).run(lambda: weight * 2)
-        known, _ = PrimedBackend(backend, 0).run(lambda: torch.fft.fft(linalg.qr(weight)[0]))
-    finally:
-        outside.exit()
+@pytest.mark.parametrize("anywhere", ["outside"], indirect=True)
+def test_only_a_window_with_a_decomposition_or_a_transform_is_not_enforced(anywhere, kept_session):
+    backend, _ = kept_session
+    weight = torch.nn.init.orthogonal_(torch.empty(4, 4, device="cuda"))
+    torch.fft.fft(weight)
+    linalg.eigh(weight)
+    torch.testing.assert_close((weight @ weight.mT).cpu(), torch.eye(4))
+    doubled, _ = PrimedBackend(backend, 0).run(lambda: weight * 2)
+    known, _ = PrimedBackend(backend, 0).run(lambda: torch.fft.fft(linalg.qr(weight)[0]))
     assert (doubled.peak_bytes, doubled.unmeasured) == (4 * 4 * 4, None)
     assert known.unmeasured == (
         "cuSOLVER takes scratch that is known on a GPU alone; keep it out of the window"

@@ -5,27 +5,15 @@ import copy
 import pytest
 import torch
 
-from pytest_attnmem.backends.registry import open_backend
 from pytest_attnmem.values.notes import Random
 
 CUDA = torch.device("cuda")
 
 
 @pytest.fixture
-def program(run):
-    """Returns a function that runs a program in a window, and returns what the program does."""
-
-    def ran(program):
-        found = []
-
-        def body():
-            torch.ones(1, device="cuda")  # names the device
-            found.append(program())
-
-        assert run(body).unmeasured is None
-        return found[0]
-
-    return ran
+def program(returned):
+    """Returns a function that runs a program once it has named the device."""
+    return lambda program: returned(lambda: [torch.ones(1, device="cuda"), program()])[1]
 
 
 def numbers(seed, offset, count=3):
@@ -127,12 +115,8 @@ def test_a_program_that_starts_again_finds_the_states_of_the_device(run):
     assert found[1] == found[0] - 4
 
 
-def test_generators_draw_outside_windows_too():
-    outside = open_backend("simulated:A100-80GB").outside()
-    outside.enter()
-    try:
-        generator = torch.Generator("cuda").manual_seed(5)
-        assert [drawn(generator).tolist() for _ in "ab"] == [numbers(5, 0), numbers(5, 4)]
-        assert copy.deepcopy(generator).get_offset() == 8
-    finally:
-        outside.exit()
+@pytest.mark.parametrize("anywhere", ["outside"], indirect=True)
+def test_generators_draw_outside_windows_too(anywhere):
+    generator = torch.Generator("cuda").manual_seed(5)
+    assert [drawn(generator).tolist() for _ in "ab"] == [numbers(5, 0), numbers(5, 4)]
+    assert copy.deepcopy(generator).get_offset() == 8

@@ -49,7 +49,7 @@ def test_a_call_takes_what_it_does_on_the_null_device(run, call, nbytes):
 @pytest.mark.parametrize("align_corners", [False, True])
 @pytest.mark.filterwarnings("ignore:Since version")  # about sides of 1
 @pytest.mark.parametrize("size", [(2, 3, 1, 5), (2, 3, 6, 5), (2, 3, 2, 4, 5)])
-def test_a_grid_and_its_gradient_have_the_values_of_the_host(run, size, align_corners):
+def test_a_grid_and_its_gradient_have_the_values_of_the_host(returned, size, align_corners):
     def grid(device):
         theta = torch.arange(2.0 * (len(size) - 2) * (len(size) - 1), device=device)
         theta = theta.view(2, len(size) - 2, len(size) - 1).requires_grad_()
@@ -57,7 +57,6 @@ def test_a_grid_and_its_gradient_have_the_values_of_the_host(run, size, align_co
         made.square().sum().backward()
         return made.cpu(), theta.grad.cpu()
 
-    found = []
-    run(lambda: found.extend(each.tolist() for each in grid("cuda")))
+    found = returned(lambda: [each.tolist() for each in grid("cuda")])
     for made, expected in zip(found, grid("cpu"), strict=True):
         torch.testing.assert_close(torch.tensor(made), expected)

@@ -16,23 +16,21 @@ FORMS = {
 
 
 @pytest.mark.parametrize(("move", "device", "dtype"), FORMS.values(), ids=FORMS)
-def test_each_form_names_the_device_and_the_dtype(run, move, device, dtype):
-    found = []
-    run(lambda: found.append(move(torch.arange(4.0, device="cuda"))))
-    run(lambda: found.append(move(torch.arange(4.0, device="cuda")).tolist()))
-    assert (found[0].device.type, found[0].dtype) == (device, dtype)
-    assert found[1] == [0, 1, 2, 3]
+def test_each_form_names_the_device_and_the_dtype(returned, move, device, dtype):
+    def program():
+        x = move(torch.arange(4.0, device="cuda"))
+        return x.device.type, x.dtype, x.tolist()
+
+    assert returned(program) == (device, dtype, [0, 1, 2, 3])
 
 
-def test_the_type_has_a_name(run):
-    found = []
-
+def test_the_type_has_a_name(returned):
     def program():
         x = torch.ones(1, device="cuda", dtype=torch.bfloat16)
-        found.extend([x.type(), x.cpu().type(), x.bool().type()])
+        return [x.type(), x.cpu().type(), x.bool().type()]
 
-    run(program)
-    assert found == ["torch.cuda.BFloat16Tensor", "torch.BFloat16Tensor", "torch.cuda.BoolTensor"]
+    names = ["torch.cuda.BFloat16Tensor", "torch.BFloat16Tensor", "torch.cuda.BoolTensor"]
+    assert returned(program) == names
 
 
 def test_a_factory_fills_the_tensor_that_it_is_given(run):
@@ -47,17 +45,14 @@ def test_a_factory_fills_the_tensor_that_it_is_given(run):
     assert measured.peak_bytes == 40
 
 
-def test_a_module_moves_in_inference_mode(run):
-    found = []
-
+def test_a_module_moves_in_inference_mode(returned):
     def program():
         with torch.inference_mode():
             layer = torch.nn.Linear(4, 4, device="cuda").half().float().to("cuda")
             torch.nn.init.ones_(layer.weight)
-            found.append(layer.cpu().weight.sum().item())
+            return layer.cpu().weight.sum().item()
 
-    assert run(program).unmeasured is None
-    assert found == [16]
+    assert returned(program) == 16
 
 
 @pytest.mark.parametrize("given", [(0,), (0, torch.float16)])

@@ -14,25 +14,22 @@ TENSORS = {
 
 
 @pytest.mark.parametrize("make", TENSORS.values(), ids=TENSORS)
-def test_the_text_is_pytorchs_with_the_device(run, make):
-    expected, found = repr(make()), []
-
+def test_the_text_is_pytorchs_with_the_device(returned, make):
     def program():
         x = make()
-        found.append((repr(x.to("cpu")), repr(x.detach().to("cuda"))))
+        return repr(x.to("cpu")), repr(x.detach().to("cuda"))
 
-    run(program)
-    ((on_host, on_device),) = found
+    expected = repr(make())
+    on_host, on_device = returned(program)
     detached = expected.replace(", requires_grad=True", "")
     assert on_host == expected
     assert on_device.replace(", device='cuda:0'", "") == detached
     assert "device='cuda:0'" in on_device
 
 
-def test_the_node_of_a_result_is_named(run):
-    found = []
-    run(lambda: found.append(repr(torch.ones(2, device="cuda", requires_grad=True) * 2)))
-    assert found == ["tensor([2., 2.], device='cuda:0', grad_fn=<MulBackward0>)"]
+def test_the_node_of_a_result_is_named(returned):
+    text = returned(lambda: repr(torch.ones(2, device="cuda", requires_grad=True) * 2))
+    assert text == "tensor([2., 2.], device='cuda:0', grad_fn=<MulBackward0>)"
 
 
 def test_the_operators_that_make_it_take_memory(run):

@@ -1,4 +1,4 @@
-"""Arguments that are no tensors and handle PyTorch's functions themselves."""
+"""Arguments that handle PyTorch's functions themselves, and subclasses of tensors."""
 
 import torch
 from torch import nn
@@ -45,3 +45,18 @@ def test_a_module_is_traced_by_proxies_and_runs(run):
             assert torch.equal(traced(x), module(x))
 
     assert run(program).unmeasured is None
+
+
+class Named(torch.Tensor):
+    pass
+
+
+def test_a_subclass_has_the_memory_of_its_tensor(run):
+    def program(kind):
+        x = torch.ones(20, device="cuda").as_subclass(kind)
+        y = (x * 2).sum()
+        assert (type(y), y.item()) == (kind, 40)
+        return y
+
+    found = [run(lambda kind=kind: program(kind)) for kind in (Named, torch.Tensor)]
+    assert found[0].peak_bytes == found[1].peak_bytes == 2 * 80 + 4

@@ -1,5 +1,8 @@
 """TorchScript in programs on the simulated device: what it compiles, keeps and fails with."""
 
+import pytest
+import torch
+
 SUITE = """
 import pytest, torch
 from torch import nn
@@ -113,3 +116,51 @@ def test_scripts(suite):
     ran = suite.run(*options)
     assert ran.outcomes == {"passed": 16}
     assert ran.row("test_error", metric="retained")["retained_bytes"] == 0
+
+
+def several(x):
+    return (x * 2 + 1).exp()
+
+
+def single(x):
+    return x.softmax(-1)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")
+def test_a_script_that_is_called_again_is_refused(run):
+    """One kernel has nothing to be fused with."""
+
+    fused, alone = torch.jit.script(several), torch.jit.script(single)
+
+    def once(script):
+        script(torch.ones(4, 4, device="cuda"))
+
+    assert run(lambda: once(fused)).unmeasured is None
+    refusal = run(lambda: once(fused)).unmeasured
+    assert refusal.startswith("TorchScript fuses the kernels of a script that is called again at ")
+    assert refusal.endswith(
+        ", which cannot be simulated; set PYTORCH_JIT=0, which runs scripts as Python, or use"
+        " backend='null' or 'cuda'"
+    )
+    for _ in range(2):
+        assert run(lambda: once(alone)).unmeasured is None
+
+
+def twice(x):
+    return x * 2
+
+
+def traced():
+    script = torch.jit.trace(twice, torch.ones(2, device="cuda"))
+    return script(torch.ones(3, device="cuda")).tolist()
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.trace")
+@pytest.mark.parametrize("anywhere", ["outside"], indirect=True)
+def test_code_traced_outside_windows_runs(anywhere):
+    assert traced() == [2, 2, 2]
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.trace")
+def test_a_trace_inside_a_window_takes_what_it_takes_on_the_null_device(returned):
+    assert returned(traced) == [2, 2, 2]

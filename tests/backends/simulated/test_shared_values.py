@@ -1,4 +1,4 @@
-"""Tensors that share memory on the host have the same values, whoever wrote them."""
+"""Tensors that share memory have the same values, whoever wrote them, and versions as on CUDA."""
 
 import copy
 
@@ -55,3 +55,21 @@ def test_a_negative_view_after_a_plain_one():
     assert values.imag[1:].tolist() == [-1]
     assert values.conj().imag[1:].tolist() == [1]
     assert torch._neg_view(torch.ones(3, device="cuda"))[1:].tolist() == [-1, -1]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_an_optimizers_step_is_a_write(device):
+    weight = torch.ones(3, device=device, requires_grad=True)
+    weight.grad = torch.ones_like(weight)
+    squares = (weight * weight).sum()
+    torch.optim.SGD([weight], lr=0.1, foreach=True).step()
+    assert weight._version == 1
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        squares.backward()
+
+
+def test_a_tensor_of_inference_mode_has_no_versions():
+    with torch.inference_mode():
+        x = torch.ones(3, device="cuda")
+        torch._foreach_mul_([x, x], 2.0)
+        assert x.tolist() == [4, 4, 4]

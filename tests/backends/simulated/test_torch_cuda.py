@@ -1,11 +1,16 @@
-"""``torch.cuda`` of a program on a simulated device."""
+"""``torch.cuda``, the settings of BLAS and the build of PyTorch, on a simulated device."""
 
 import pytest
 import torch
 
+from pytest_attnmem.backends.simulated.torch_cuda.cuda_functions import build_patches
 from pytest_attnmem.errors import CannotSimulate
+from pytest_attnmem.measurement.environment import describe
+from pytest_attnmem.torch_releases import KNOWN, minor_version
 
 pytestmark = pytest.mark.usefixtures("kept_workspaces")
+
+BLAS = torch.backends.cuda
 
 OTHER = (1, "cuda:1", torch.device("cuda:1"))
 NAMES = (
@@ -71,9 +76,76 @@ def test_the_present_device_is_the_one(run):
     run(program)
 
 
-def test_a_machine_with_the_device_has_no_mps(run, monkeypatch):
+def test_a_machine_with_the_device_has_no_mps(returned, monkeypatch):
     yes = torch.backends.openmp.is_available  # as a Mac's, and no mock of the program
     monkeypatch.setattr(torch.backends.mps, "is_available", yes)
-    found = []
-    run(lambda: found.append(torch.backends.mps.is_available()))
-    assert (found, torch.backends.mps.is_available()) == ([False], True)
+    assert returned(lambda: torch.backends.mps.is_available()) is False
+    assert torch.backends.mps.is_available()
+
+
+@pytest.mark.parametrize(("profile", "cublas"), [("H100", 33_554_432), ("A100-80GB", 8_519_680)])
+def test_a_program_reads_pytorchs_own_settings(returned, profile, cublas):
+    def program():
+        found = [BLAS.cublas_workspace_size(), BLAS.cublaslt_workspace_size()]
+        BLAS.cublas_workspace_size(found[0])
+        return [*found, BLAS.preferred_blas_library("cublas")]
+
+    # As PyTorch 2.13.0 and 2.15.0 answer on the null device.
+    assert returned(program, profile) == [cublas, 1_048_576, torch._C._BlasBackend.Cublas]
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (lambda: BLAS.cublas_workspace_size(4), "cublas_workspace_size"),
+        (lambda: BLAS.cublaslt_workspace_size(8), "cublaslt_workspace_size"),
+        (lambda: BLAS.preferred_blas_library("cublaslt"), "preferred_blas_library"),
+    ],
+)
+def test_another_setting_is_refused(run, change, name):
+    def program():
+        with pytest.raises(CannotSimulate):
+            change()
+
+    assert run(program).unmeasured == (
+        f"torch.backends.cuda.{name} at test_torch_cuda.py:{change.__code__.co_firstlineno}"
+        " cannot be simulated"
+    )
+
+
+#: What the builds on PyPI answer: CUDA's version, the same as a number, and cuDNN's.
+ANSWERS = {
+    (2, 13): ("13.0", 13000, 92000),
+    (2, 14): ("13.0", 13000, 92400),
+    (2, 15): ("13.2", 13020, 92600),
+}
+
+
+def test_each_version_answers_as_its_build_does():
+    assert ANSWERS.keys() == {*KNOWN}
+    for version, answers in ANSWERS.items():
+        found = build_patches(version)
+        cudnn = torch.backends.cudnn
+        cuda = found[torch.version, "cuda"]
+        assert answers == (
+            cuda if torch.version.cuda is None else answers[0],  # this build's own answer
+            found[torch._C, "_cuda_getCompiledVersion"](),
+            found[cudnn, "version"](),
+        )
+        assert found[cudnn, "is_available"]()
+
+
+def test_a_version_without_rules_answers_as_the_newest():
+    assert build_patches((9, 9))[torch.backends.cudnn, "version"]() == ANSWERS[KNOWN[-1]][2]
+
+
+def test_a_program_finds_a_build_for_cuda(run):
+    def program():
+        assert torch.version.cuda == ANSWERS[minor_version(torch.__version__)][0]
+        assert torch.backends.cudnn.is_available()
+        assert describe()["cuda"] == before  # the report says what is installed
+        assert torch.cuda.get_device_properties(0).memory_bus_width == 5120
+
+    before = torch.version.cuda
+    assert run(program, "H100").unmeasured is None
+    assert torch.version.cuda == before

@@ -35,21 +35,20 @@ def test_a_launch_is_refused_in_one_line(run, kernel):
     )
 
 
-def test_the_driver_tells_of_the_device(run):
-    found = []
-
+def test_the_driver_tells_of_the_device(returned):
     def asked():
         driver = triton.runtime.driver.active
         properties = driver.utils.get_device_properties(0)
-        found.append((driver.get_current_target(), driver.get_current_device()))
-        found.append((driver.get_active_torch_device(), properties["max_shared_mem"]))
-        found.append((driver.get_device_capability(), driver.get_device_interface()))
-        found.append(driver.get_current_stream(0))
+        return [
+            *(driver.get_current_target(), driver.get_current_device()),
+            *(driver.get_active_torch_device(), properties["max_shared_mem"]),
+            *(driver.get_device_capability(), driver.get_device_interface()),
+            driver.get_current_stream(0),
+        ]
 
-    assert run(asked, "H100").unmeasured is None
-    target = triton.backends.compiler.GPUTarget("cuda", 90, 32)
-    assert found == [
-        *((target, 0), (torch.device("cuda", 0), 232_448), ((9, 0), torch.cuda)),
+    assert returned(asked, "H100") == [
+        *(triton.backends.compiler.GPUTarget("cuda", 90, 32), 0, torch.device("cuda", 0), 232_448),
+        *((9, 0), torch.cuda),
         torch.cuda.default_stream().cuda_stream if torch.cuda.is_available() else 0,
     ]
 

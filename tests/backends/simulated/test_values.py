@@ -66,24 +66,6 @@ def test_printing_a_tensor_in_a_handler_does_not_hide_the_first_error(run):
         run(program)
 
 
-@pytest.mark.parametrize(
-    ("program", "operators"),
-    [
-        (
-            lambda: torch.linalg.matrix_exp(torch.ones(8, 8, device="cuda")),
-            "aten.linalg_matrix_exp.default",
-        ),
-        (
-            lambda: torch.nn.BatchNorm1d(4, device="cuda")(torch.ones(3, 4, 8, device="cuda")),
-            "aten.batch_norm.default by cuDNN",
-        ),
-    ],
-    ids=["matrix_exp", "batch_norm"],
-)
-def test_an_operator_without_a_rule_makes_the_result_unmeasured(run, program, operators):
-    assert run(program).unmeasured.startswith(f"no model of {operators}")
-
-
 @pytest.mark.filterwarnings("ignore:.torch.jit.script_method. is deprecated")
 def test_compiled_code_is_not_simulated(run):
     def twice(x):

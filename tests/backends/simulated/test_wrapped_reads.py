@@ -26,15 +26,14 @@ def reading(read, transform, x):
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
 @pytest.mark.parametrize("read", [repr, str, lambda x: f"{x[0]} {x.detach()}"])
-def test_a_wrapped_tensor_is_printed_as_on_the_host(run, transform, read):
-    x, found = torch.arange(6.0).reshape(2, 3), []
-    (expected,) = reading(read, transform, x)
-    run(lambda: found.extend(reading(read, transform, x.to("cuda"))))
-    assert [text.replace(", device='cuda:0'", "") for text in found] == [expected]
+def test_a_wrapped_tensor_is_printed_as_on_the_host(returned, transform, read):
+    x = torch.arange(6.0).reshape(2, 3)
+    found = returned(lambda: reading(read, transform, x.to("cuda")))
+    assert [text.replace(", device='cuda:0'", "") for text in found] == reading(read, transform, x)
 
 
 @pytest.mark.parametrize("transform", ["grad", "jvp"])
-def test_a_list_has_the_values_of_the_wrapped_tensor(run, transform):
-    x, found = torch.arange(6.0).reshape(2, 3), []
-    run(lambda: found.extend(reading(torch.Tensor.tolist, transform, x.to("cuda"))))
+def test_a_list_has_the_values_of_the_wrapped_tensor(returned, transform):
+    x = torch.arange(6.0).reshape(2, 3)
+    found = returned(lambda: reading(torch.Tensor.tolist, transform, x.to("cuda")))
     assert found == [x.tolist()]

@@ -6,8 +6,9 @@ from torch import nn
 
 from pytest_attnmem.backends.primed_backend import PrimedBackend
 from pytest_attnmem.backends.registry import open_backend
+from pytest_attnmem.backends.simulated.session import process
 from pytest_attnmem.backends.simulated.session.process import process_device
-from pytest_attnmem.errors import CannotSimulate
+from pytest_attnmem.errors import BackendUnavailable, CannotSimulate
 
 CUDA = torch.device("cuda", 0)
 
@@ -28,11 +29,6 @@ def outside(backend):
         outside.exit()
 
 
-@pytest.fixture
-def session(backend, outside):
-    return backend
-
-
 @pytest.mark.parametrize(
     "make",
     [
@@ -46,16 +42,16 @@ def session(backend, outside):
         lambda: nn.Linear(2, 2, device="cuda")(torch.ones(1, 2, device="cuda")),
     ],
 )
-def test_every_name_of_the_device_puts_a_tensor_there(session, make):
+def test_every_name_of_the_device_puts_a_tensor_there(outside, make):
     assert make().device == CUDA
     assert torch.ones(4).add(1).tolist() == [2, 2, 2, 2]
 
 
-def test_a_tensor_of_the_session_is_there_before_each_window_and_freed_in_one(session):
+def test_a_tensor_of_the_session_is_there_before_each_window_and_freed_in_one(backend, outside):
     held = [torch.ones(1000, device="cuda")]
-    session.forget()
+    backend.forget()
     level = torch.cuda.memory_allocated()
-    session.forget()
+    backend.forget()
     assert torch.cuda.memory_allocated() == level
 
     def program():
@@ -63,7 +59,7 @@ def test_a_tensor_of_the_session_is_there_before_each_window_and_freed_in_one(se
         held.clear()
         return y
 
-    measurement, y = PrimedBackend(session, 0).run(program)
+    measurement, y = PrimedBackend(backend, 0).run(program)
     assert (measurement.peak_bytes, measurement.retained_bytes) == (4000, 0)
     assert torch.cuda.memory_allocated() == level  # one came, and one went
     del y
@@ -100,7 +96,7 @@ def lost():
     ],
     ids=["written", "second", "saved", "graph", "sparse"],
 )
-def test_what_no_simulation_can_do_is_refused_in_one_line(session, run, refusal):
+def test_what_no_simulation_can_do_is_refused_in_one_line(outside, run, refusal):
     with pytest.raises(CannotSimulate) as refused:
         run()
     line = f"test_session_device.py:{run.__code__.co_firstlineno}"
@@ -125,3 +121,29 @@ def test_no_two_functions_of_the_device_are_one(run):
         assert len({id(function) for function in found}) == len(found) > 3
 
     run(program)
+
+
+@pytest.mark.parametrize(
+    ("works", "refusal"),
+    [
+        (
+            True,
+            "a simulated device cannot stand beside a real one of CUDA's; run with"
+            " --attnmem-backend simulated, or with CUDA_VISIBLE_DEVICES= in the environment",
+        ),
+        (
+            False,
+            f"torch {torch.__version__} on freebsd14 cannot have a simulated device: it needs"
+            " Linux, macOS or Windows, and a build of PyTorch's own; use backend='cpu'",
+        ),
+    ],
+    ids=["beside a real one", "where PyTorch cannot have it"],
+)
+def test_a_process_that_cannot_have_the_device_is_told_why(monkeypatch, works, refusal):
+    monkeypatch.setattr(process._PROCESS, "device", None)
+    monkeypatch.setattr(process, "works_in_child", lambda: works)
+    monkeypatch.setattr(process.sys, "platform", "freebsd14")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: works)
+    with pytest.raises(BackendUnavailable) as caught:
+        process.process_device()
+    assert str(caught.value) == refusal
