@@ -10,7 +10,7 @@ from test_architecture import FILES, parsed
 from test_house_rules import private_names
 
 #: What builds without CUDA lack; the simulated device puts them there.
-OF_CUDA = ("torch._C._cuda_", "torch._C._scatter")
+OF_CUDA = ("torch._C._cuda_", "torch._C._scatter", "torch._C.__getattr__")
 
 WITHOUT = """
 import torch
