@@ -38,6 +38,7 @@ def seeded(): random.seed(0), torch.manual_seed(0)
 """
 
 
+CPU, UPDATE = "--attnmem-backend=cpu", "--attnmem-update=all"
 RUNS = {
     "at other sizes": """
 @pytest.mark.memory_budget("O(N)")
@@ -61,7 +62,7 @@ def test_it(): body(64)
 @pytest.mark.parametrize("runs", RUNS)
 def test_other_runs_leave_nothing(suite, runs):
     suite.write(f"{STATE}{RUNS[runs]}\ndef test_after(): check(64)\n")
-    ran = suite.run("--attnmem-backend=cpu")
+    ran = suite.run(CPU)
     if runs == "to explain":
         assert ran.outcomes == {"passed": 1, "failed": 1}
         assert "4.0 KiB  [1024] float32  ones" in "\n".join(ran.report("test_it"))
@@ -78,7 +79,7 @@ TABLE = torch.zeros(64)
 @pytest.mark.memory_budget("O(N)")
 @pytest.mark.parametrize("N", [64])
 def test_it(N): TABLE.add_(torch.ones(N)[:1])
-""").run("--attnmem-backend=cpu")
+""").run(CPU)
     assert ran.outcome("test_it[64]") == (
         "not enforced: the test changes test_suite.TABLE, which is too large to be put back after"
         " another run; make it in the test"
@@ -109,19 +110,6 @@ def test_kept(attnmem, N):
 """
 
 
-def test_a_baseline_is_the_same_in_any_order(suite):
-    for maxsize in ("1", "None"):
-        suite.write(CACHES.replace("MAXSIZE", maxsize))
-        suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
-        for chosen in ((), ("-k", "32"), ("-k", "64_1 or 80"), ("test_suite.py::test_cached[32]",)):
-            ran = suite.run("--attnmem-backend=cpu", *chosen)
-            assert {row["baseline_state"] for row in ran.rows} == {"same"}
-            assert "failed" not in ran.outcomes
-    (row,) = ran.rows  # a cache that a test fills is named
-    assert (row["baseline_bytes"], row["peak_bytes"]) == (8192, 8192)
-    assert row["reason"].startswith("same, +4.0 KiB filled once: tril at test_suite.py:7")
-
-
 LAST = """
 from collections import deque
 
@@ -146,19 +134,6 @@ def test_packed(N):
 """
 
 
-def test_a_cache_of_the_last_results_is_full_before_a_number_is_taken(suite):
-    suite.write(LAST)
-    updated = suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
-    assert {row["outcome"] for row in updated.rows} == {"within"}
-    for chosen in ((), ("-k", "32"), ("-k", "64_1 or 80"), ("test_suite.py::test_packed[80]",)):
-        ran = suite.run("--attnmem-backend=cpu", *chosen)
-        assert {row["baseline_state"] for row in ran.rows} == {"same"}
-        assert "failed" not in ran.outcomes
-    (row,) = ran.rows
-    assert (row["baseline_bytes"], row["peak_bytes"]) == (3 * 80 * 80 * 4,) * 2
-    assert row["reason"].startswith("same, +640 B filled once: ")
-
-
 FILLED = """
 import torch
 
@@ -174,15 +149,6 @@ def test_used(): mask(64).exp()
 """
 
 
-def test_a_run_that_needs_nothing_because_another_test_filled_the_cache_is_as_its_entry(suite):
-    suite.write(FILLED)
-    suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
-    for chosen in ((), ("test_suite.py::test_used", "test_suite.py::test_shape")):
-        ran = suite.run("--attnmem-backend=cpu", *chosen)
-        assert ran.outcomes == {"passed": 2}
-        assert {row["baseline_state"] for row in ran.rows} == {"same"}
-
-
 HISTORY = """
 from collections import deque
 
@@ -194,40 +160,80 @@ def test_graph(): HISTORY.append((torch.ones(1000, requires_grad=True) * 2).sum(
 def test_number(): HISTORY.append(torch.ones(500).sum())
 """
 
+#: A suite, and the tests that run alone.
+ORDERS = {
+    "a cache of one": (
+        CACHES.replace("MAXSIZE", "1"),
+        *(("-k", "32"), ("-k", "64_1 or 80"), ("test_suite.py::test_cached[32]",)),
+    ),
+    "a cache": (
+        CACHES.replace("MAXSIZE", "None"),
+        *(("-k", "32"), ("-k", "64_1 or 80"), ("test_suite.py::test_cached[32]",)),
+    ),
+    "the last results": (
+        LAST,
+        *(("-k", "32"), ("-k", "64_1 or 80"), ("test_suite.py::test_packed[80]",)),
+    ),
+    "filled": (FILLED, ("test_suite.py::test_used", "test_suite.py::test_shape")),
+    "history": (HISTORY, ("-k", "number")),
+}
+#: The bytes of the last test that runs alone, and the cache that it fills, which is named.
+LAST_ROWS = {
+    "a cache": ((8192, 8192), "same, +4.0 KiB filled once: tril at test_suite.py:7"),
+    "the last results": ((3 * 80 * 80 * 4,) * 2, "same, +640 B filled once: "),
+}
 
-def test_what_is_recorded_in_one_order_is_compared_in_another(suite):
-    suite.write(HISTORY)
-    suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
-    for chosen in ((), ("-k", "number")):
-        ran = suite.run("--attnmem-backend=cpu", *chosen)
-        states = {row["nodeid"].partition("::")[2]: row["baseline_state"] for row in ran.rows}
-        assert states["test_number"] == "same"
+
+@pytest.mark.parametrize("kind", ORDERS)
+def test_a_baseline_is_the_same_in_any_order(suite, kind):
+    text, *orders = ORDERS[kind]
+    suite.write(text)
+    updated = suite.run(CPU, UPDATE)
+    assert kind != "the last results" or {row["outcome"] for row in updated.rows} == {"within"}
+    for chosen in ((), *orders):
+        ran = suite.run(CPU, *chosen)
+        rows = [row for row in ran.rows if not row["nodeid"].endswith("test_graph")]
+        assert {row["baseline_state"] for row in rows} == {"same"}
         assert "failed" not in ran.outcomes
+    if kind in LAST_ROWS:
+        numbers, reason = LAST_ROWS[kind]
+        (row,) = ran.rows
+        assert (row["baseline_bytes"], row["peak_bytes"]) == numbers
+        assert row["reason"].startswith(reason)
 
 
-BATCHES = """
-import pytest
-import torch
+def test_what_depends_on_the_order_or_never_repeats_is_not_recorded(suite):
+    ran = suite.tests("""
+STATES = []
 
 @pytest.fixture(scope="module")
 def batches():
-    return (torch.zeros(size) for size in (4096, 4096, 2048))
+    return (torch.zeros(size) for size in (4096, 4096))
 
 def test_first(batches): next(batches) * 2
-def test_second(batches): next(batches) * 2
 def test_last(batches): next(batches) * 2
-"""
+
+def test_never():
+    STATES.append(torch.ones(64))
+    torch.stack(STATES)
+""").run(CPU, UPDATE)
+    for test in ("test_first", "test_last"):
+        assert ran.outcome(test) == (
+            "not enforced: depends on what ran before: the test advances batches, a generator,"
+            " which nobody can put back; make it anew in each test"
+        )
+    assert ran.outcome("test_never").startswith("not enforced: depends on what ran before: ones at")
+    assert not (suite.path / "attnmem-baseline.json").exists()
 
 
-def test_what_advances_an_iterator_of_others_depends_on_the_order_and_is_not_recorded(suite):
-    suite.write(BATCHES)
-    updated = suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
-    assert {row["outcome"] for row in updated.rows} == {"not enforced"}
-    (reason,) = {row["reason"] for row in updated.rows}
-    assert reason == (
-        "depends on what ran before: the test advances batches, a generator, which nobody can put"
-        " back; make it anew in each test"
-    )
+def changed(suite, source, flag):
+    """Returns the session with a flag set, after one that recorded the suite without it."""
+    suite.write(source.replace(flag, "False"))
+    suite.run(CPU, UPDATE)
+    suite.write(source.replace(flag, "True"))
+    ran = suite.run(CPU)
+    assert ran.outcomes == {"failed": 1}
+    return ran
 
 
 KEEPS = """
@@ -253,20 +259,14 @@ def test_forward(net): net(torch.ones(1024, 256))
 
 
 def test_what_each_run_keeps_in_the_place_of_the_last_is_no_improvement(suite):
-    suite.write(KEEPS.replace("KEEPS", "False"))
-    suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
-    suite.write(KEEPS.replace("KEEPS", "True"))
-    ran = suite.run("--attnmem-backend=cpu")
-    assert ran.outcomes == {"failed": 1}
-    (row,) = ran.rows
+    (row,) = changed(suite, KEEPS, "KEEPS").rows
     assert row["outcome"] == "not enforced"
     assert row["reason"].startswith(
         "each run keeps a tensor until the next: ones at test_suite.py:19"
     )
 
 
-def test_what_a_fixture_of_the_test_fills_counts_each_time(suite):
-    source = """
+FILLS = """
 import pytest
 import torch
 
@@ -288,14 +288,32 @@ class TestRows:
         self.steps.append(rows(torch.ones(8, 8, requires_grad=True)))
         assert len(self.steps) == 1
 """
-    suite.write(source.replace("MASKS", "False"))
-    suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
-    (row,) = suite.run("--attnmem-backend=cpu").rows
-    assert (row["reason"], row["peak_bytes"]) == ("", row["baseline_bytes"])
-    suite.write(source.replace("MASKS", "True"))
-    ran = suite.run("--attnmem-backend=cpu")
-    assert ran.outcomes == {"failed": 1}
+
+
+def test_what_a_fixture_of_the_test_fills_counts_each_time(suite):
+    ran = changed(suite, FILLS, "MASKS")
     assert ran.report("TestRows.test_it")[0].startswith("peak 16.5 KiB is 16.0 KiB over its")
+    suite.write(FILLS.replace("MASKS", "False"))
+    (row,) = suite.run(CPU).rows
+    assert (row["reason"], row["peak_bytes"]) == ("", row["baseline_bytes"])
+
+
+LEAKS = """
+import torch
+STATES = []
+def test_it():
+    STATES.append(torch.ones(1024)) if LEAKS else torch.ones(1024)
+"""
+
+
+def test_a_leak_is_a_regression(suite):
+    ran = changed(suite, LEAKS, "LEAKS")
+    assert ran.report("test_it")[0] == (
+        "retained 4.0 KiB is 4.0 KiB over its baseline 0 B on cpu   attnmem-baseline.json"
+    )
+    (row,) = ran.rows
+    found = row["metric"], row["baseline_bytes"], row["baseline_state"]
+    assert found == ("retained", 0, "regressed")
 
 
 def test_a_fixture_that_cannot_be_made_twice_stays_as_it_is(suite):
@@ -312,48 +330,12 @@ def port(tmp_path_factory):
 def test_it(port):
     KEPT[:] = [torch.ones(64)]
     assert port.exists()
-""").run("--attnmem-backend=cpu", "--attnmem-update=all")
+""").run(CPU, UPDATE)
     assert (ran.outcomes, ran.outcome("test_it")) == ({"passed": 1}, "within")
 
 
-def test_a_leak_is_a_regression(suite):
-    source = """
-import torch
-STATES = []
-def test_it():
-    STATES.append(torch.ones(1024)) if LEAKS else torch.ones(1024)
-"""
-    suite.write(source.replace("LEAKS", "False"))
-    suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
-    suite.write(source.replace("LEAKS", "True"))
-    ran = suite.run("--attnmem-backend=cpu")
-    assert ran.outcomes == {"failed": 1}
-    assert ran.report("test_it")[0] == (
-        "retained 4.0 KiB is 4.0 KiB over its baseline 0 B on cpu   attnmem-baseline.json"
-    )
-    (row,) = ran.rows
-    assert (row["metric"], row["baseline_bytes"], row["baseline_state"]) == (
-        "retained",
-        0,
-        "regressed",
-    )
-
-
-def test_what_never_repeats_is_not_recorded(suite):
-    suite.write("""
-import itertools
-import torch
-STATES = []
-def test_it():
-    STATES.append(torch.ones(64))
-    torch.stack(STATES)
-""")
-    ran = suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
-    assert ran.outcome("test_it").startswith("not enforced: depends on what ran before: ones at")
-    assert not (suite.path / "attnmem-baseline.json").exists()
-
-
-def test_each_run_finds_the_fixtures_and_the_folder_of_pytest_that_the_first_found(suite):
+def test_each_run_finds_the_fixtures_the_folder_and_the_modules_that_the_first_found(suite):
+    suite.write("KEPT = {}", "tables.py")  # which a function imports
     ran = suite.tests("""
 import itertools, logging, os
 
@@ -380,28 +362,15 @@ def test_it(N, ids, settings, checked, tmp_path, monkeypatch, caplog):
     assert os.listdir(".") == ["settings"]
     next(ids)
     os.rmdir("settings") if N < 64 else os.mkdir(str(N))
-    torch.ones(N)
-
-def test_after(ids): assert next(ids) == 1
-""").run("--attnmem-backend=cpu")
-    assert ran.outcomes == {"passed": 2}
-    assert ran.outcome("test_it[64]") == "within"
-
-
-def test_a_module_that_a_function_imports_is_put_back(suite):
-    (suite.path / "tables.py").write_text("KEPT = {}\n")
-    suite.tests("""
-@pytest.mark.memory_budget("O(N)")
-@pytest.mark.parametrize("N", [64])
-def test_it(N):
     import tables
     tables.KEPT[N] = torch.ones(N)
 
-def test_after():
+def test_after(ids):
     import tables
-    assert [*tables.KEPT] == [64]
-""")
-    assert suite.run("--attnmem-backend=cpu").outcomes == {"passed": 2}
+    assert next(ids) == 1 and [*tables.KEPT] == [64]
+""").run(CPU)
+    assert ran.outcomes == {"passed": 2}
+    assert ran.outcome("test_it[64]") == "within"
 
 
 def test_tensors_from_outside_are_put_back_on_a_simulated_device(suite):
@@ -453,7 +422,7 @@ def test_with_a_region(attnmem):
         torch.ones(random.randint(1, 9999))
     with attnmem.region("limited", "1 MiB"):
         torch.ones(random.randint(1, 9999))
-""").run("--attnmem-backend=cpu", "--attnmem-update=all")
+""").run(CPU, UPDATE)
     refused = (
         "not enforced: depends on random numbers; seed them in the test, or in a fixture of its"
     )
@@ -464,7 +433,7 @@ def test_with_a_region(attnmem):
         " its scope"
     )
     assert "attnmem-baseline.json: 5 left out, because nothing is known to record" in ran.text
-    ran = suite.run("--attnmem-backend=cpu")
+    ran = suite.run(CPU)
     assert ran.outcomes == {"passed": 6}
     assert ran.outcome("test_with_a_limit") == "within"
     known = [row for row in ran.rows if row["baseline_bytes"] is not None]
@@ -496,9 +465,9 @@ def test_the_same(size): torch.ones(size)
 @sizes
 def test_of_values_alone(size): torch.ones(64) * size
 """)
-    ran = suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
+    ran = suite.run(CPU, UPDATE)
     assert ran.outcome("test_drawn").startswith("not enforced: depends on random numbers")
-    ran = suite.run("--attnmem-backend=cpu")
+    ran = suite.run(CPU)
     assert {row["nodeid"].partition("::")[2]: row["baseline_state"] for row in ran.rows} == {
         "test_the_same": "same",
         "test_of_values_alone": "same",
@@ -513,12 +482,12 @@ import torch
 def test_it(): torch.ones(1024 * torch.get_num_threads())
 """)
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    suite.run("--attnmem-backend=cpu", "--attnmem-update=all")
+    suite.run(CPU, UPDATE)
     path = suite.path / "attnmem-baseline.json"
     assert '"on": "cpu threads1 torch' in path.read_text()
     assert '"bytes": 4096' in path.read_text()
     text = path.read_text().replace("threads1", "threads3").replace("4096", str(3 * 4096))
     path.write_text(text)
-    ran = suite.run("--attnmem-backend=cpu")
+    ran = suite.run(CPU)
     assert ran.row("test_it")["baseline_state"] == "same"
     assert torch.get_num_threads() != 3

@@ -20,38 +20,25 @@ def test_over(): torch.ones(4096)
 def test_within(): torch.ones(256)
 '''
 
+def inner(pytester):
+    pytester.makepyfile(INNER)
+    pytester.runpytest("-pno:asyncio", "-pno:hypothesispytest").assert_outcomes(passed=1, failed=1)
+
 @pytest.mark.memory_budget(10)
 def test_outer(pytester):
     memory.use(10)
-    pytester.makepyfile(INNER)
-    pytester.runpytest("-pno:asyncio", "-pno:hypothesispytest").assert_outcomes(passed=1, failed=1)
+    inner(pytester)
     assert not gc.isenabled()
 
 @pytest.mark.memory_budget(10)
 def test_next(): memory.use(10)
+
+@pytest.mark.memory_budget("1 MiB", backend="cpu")
+def test_on_the_cpu(pytester): inner(pytester)
 """).run()
-    assert ran.outcomes == {"passed": 2}
-    assert [row["outcome"] for row in ran.rows] == ["within", "within"]
-
-
-def test_a_session_on_the_cpu_inside_a_window_on_the_cpu(suite):
-    suite.ini["addopts"] = "-p pytester"
-    ran = suite.tests("""
-INNER = '''
-import pytest
-import torch
-
-@pytest.mark.memory_budget("16 KiB", exact=True)
-def test_it(): torch.ones(4096)
-'''
-
-@pytest.mark.memory_budget("1 MiB")
-def test_outer(pytester):
-    pytester.makepyfile(INNER)
-    pytester.runpytest("-pno:asyncio", "-pno:hypothesispytest").assert_outcomes(passed=1)
-""").run()
-    assert ran.outcomes == {"passed": 1}
-    assert ran.row("test_outer")["peak_bytes"] >= 16384
+    assert ran.outcomes == {"passed": 3}
+    assert {row["outcome"] for row in ran.rows} == {"within"}
+    assert ran.row("test_on_the_cpu")["peak_bytes"] >= 16384
 
 
 def test_a_session_leaves_no_hooks_in_the_process(suite):

@@ -27,19 +27,15 @@ def outcome(tmp_path):
     return SessionOutcome(tmp_path)
 
 
+def raised(message):
+    return SimpleNamespace(reprcrash=SimpleNamespace(message=message))
+
+
 @pytest.mark.parametrize(
     ("longrepr", "error"),
     [
-        (
-            SimpleNamespace(reprcrash=SimpleNamespace(message="ValueError: no\nmore")),
-            "ValueError: no",
-        ),
-        (
-            SimpleNamespace(
-                reprcrash=SimpleNamespace(message='  File "a.py", line 3\n    x\nSyntaxError: no')
-            ),
-            "SyntaxError: no",
-        ),
+        (raised("ValueError: no\nmore"), "ValueError: no"),
+        (raised('  File "a.py", line 3\n    x\nSyntaxError: no'), "SyntaxError: no"),
         (COLLECTED, "ModuleNotFoundError: No module named 'absent'"),
         ("file test_a.py, line 3\nfixture 'absent' not found\n", "fixture 'absent' not found"),
         ("", ""),
