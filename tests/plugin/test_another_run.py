@@ -160,20 +160,13 @@ def test_graph(): HISTORY.append((torch.ones(1000, requires_grad=True) * 2).sum(
 def test_number(): HISTORY.append(torch.ones(500).sum())
 """
 
+SIZES = (("-k", "32"), ("-k", "64_1 or 80"))
+CACHED = (*SIZES, ("test_suite.py::test_cached[32]",))
 #: A suite, and the tests that run alone.
 ORDERS = {
-    "a cache of one": (
-        CACHES.replace("MAXSIZE", "1"),
-        *(("-k", "32"), ("-k", "64_1 or 80"), ("test_suite.py::test_cached[32]",)),
-    ),
-    "a cache": (
-        CACHES.replace("MAXSIZE", "None"),
-        *(("-k", "32"), ("-k", "64_1 or 80"), ("test_suite.py::test_cached[32]",)),
-    ),
-    "the last results": (
-        LAST,
-        *(("-k", "32"), ("-k", "64_1 or 80"), ("test_suite.py::test_packed[80]",)),
-    ),
+    "a cache of one": (CACHES.replace("MAXSIZE", "1"), *CACHED),
+    "a cache": (CACHES.replace("MAXSIZE", "None"), *CACHED),
+    "the last results": (LAST, *SIZES, ("test_suite.py::test_packed[80]",)),
     "filled": (FILLED, ("test_suite.py::test_used", "test_suite.py::test_shape")),
     "history": (HISTORY, ("-k", "number")),
 }

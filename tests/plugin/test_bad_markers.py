@@ -32,6 +32,26 @@ BAD = {
         "unknown backend 'gpu'; expected one of auto, cuda, accelerator, null, cpu,"
         " simulated, scripted, absent; did you mean 'cuda'?",
     ),
+    "a backend that is not here": (
+        "10, backend='absent'",
+        "backend 'absent' cannot measure here: nobody built one",
+    ),
+    "a number of the CPU": (
+        "10, backend='cpu:1'",
+        "backend 'cpu' takes no device number, got '1'",
+    ),
+    "the null device in another session": (
+        "'1 MiB', backend='null:H100'",
+        "backend 'null' must be there before torch is imported: start with pytest"
+        " --attnmem-backend null:H100, or attnmem run",
+    ),
+    **{
+        f"a slip of a device, {slip}": (
+            f"'1 KiB', device={slip!r}",
+            f"unknown device {slip!r}; write 'cuda', 'cuda:1' or 'cpu'; did you mean {meant!r}?",
+        )
+        for slip, meant in (("gpu", "cuda"), ("cudaa:1", "cuda:1"), ("CPU", "cpu"))
+    },
     "a backend and another's device": (
         "1, backend='cpu', device='cuda'",
         "backend='cpu' does not measure device='cuda'; give one of the two",
@@ -98,75 +118,69 @@ def test_the_message_says_where_the_marker_is(scripted, head, line):
     assert shown.endswith(f"MB is used for both 10**6 and 2**20   test_suite.py:{line}")
 
 
-def test_a_limit_that_names_a_fixture_by_mistake_is_found_before_the_body_runs(scripted):
-    ran = scripted.tests("""
-@pytest.mark.memory_budget("2*S")
-@pytest.mark.parametrize("N", [1])
-def test_it(N, tmp_path): raise AssertionError("ran")
-""").run()
-    assert ran.outcomes == {"errors": 1}
-    assert ran.short("test_it[1]").startswith(
-        "ERROR: Failed: memory_budget: symbol 'S' has no value ("
-    )
-
-
 def test_a_marker_and_an_argument_that_disagree_are_both_named(scripted):
     ran = scripted.tests("""
 @pytest.mark.memory_budget("2*N", N=64)
 @pytest.mark.parametrize("seq_len", [64, 128])
 def test_it(seq_len): memory.use(1)
+
+@pytest.mark.memory_budget("2*S")  # and not tmp_path
+def test_fixture(tmp_path): raise AssertionError("ran")
 """).run()
-    assert ran.outcomes == {"passed": 1, "errors": 1}
+    assert ran.outcomes == {"passed": 1, "errors": 2}
     assert ran.short("test_it[128]") == (
         "ERROR: Failed: memory_budget: symbol 'N' has two values: N=64 from the marker,"
         " N=128 (seq_len=128) from the test's arguments   test_suite.py:5"
     )
-
-
-def test_a_marker_and_qkv_that_disagree_fail_after_the_call(suite):
-    ran = suite.tests("""
-@pytest.mark.memory_budget("B*H*N*d*itemsize", N=64)
-def test_it(qkv):
-    q, k, v = qkv(1, 2, 32, 8)
-    q + k
-""").run()
-    assert ran.outcomes == {"failed": 1}
-    message = "memory_budget: symbol 'N' has two values: N=64 from the marker, N=32 from qkv"
-    assert ran.short("test_it") == f"FAILED: Failed: {message}   test_suite.py:4"
-    assert ran.outcome("test_it") == (
-        "not enforced: symbol 'N' has two values: N=64 from the marker, N=32 from qkv"
+    assert ran.short("test_fixture").startswith(
+        "ERROR: Failed: memory_budget: symbol 'S' has no value ("
     )
 
 
-def test_a_test_that_fails_before_qkv_is_called_fails_for_its_own_reason_only(suite):
+def test_what_does_not_fit_the_inputs_of_qkv_fails_after_the_call(suite):
     ran = suite.tests("""
+@pytest.mark.memory_budget("B*H*N*d*itemsize", N=64)
+def test_disagree(qkv):
+    q, k, v = qkv(1, 2, 32, 8)
+    q + k
+
+@pytest.mark.memory_budget("B*window")
+@pytest.mark.memory_budget("B*gap", metric="retained")
+def test_two(qkv):
+    q, k, v = qkv(1, 2, 32, 8)
+    q + k
+
 @pytest.mark.memory_budget("B*H*N*d")
-def test_it(qkv): raise ValueError("no weights")
+def test_before(qkv): raise ValueError("no weights")
 
 @pytest.mark.memory_budget("B*H*N*d")
 def test_skipped(qkv): pytest.skip("no weights")
+
+def test_inputs(attnmem): attnmem.qkv(0, 1, 1, 1)
+
+def test_region(attnmem):
+    with attnmem.region("a", "64 MB"):
+        pass
 """).run()
-    assert ran.outcomes == {"failed": 1, "skipped": 1}
-    assert ran.outcome("test_it") == "not enforced: the test failed: ValueError"
+    assert ran.outcomes == {"failed": 5, "skipped": 1}
+    message = "symbol 'N' has two values: N=64 from the marker, N=32 from qkv"
+    failed = f"FAILED: Failed: memory_budget: {message}   test_suite.py:4"
+    assert ran.short("test_disagree") == failed
+    assert ran.outcome("test_disagree") == f"not enforced: {message}"
+    for metric, symbol in (("peak", "window"), ("retained", "gap")):
+        reason = f"not enforced: symbol '{symbol}' has no value"
+        assert ran.outcome("test_two", metric=metric).startswith(reason)
+    places = [line.rpartition("   ")[2] for line in ran.report("test_two")]
+    assert places == ["test_suite.py:10", "test_suite.py:9"]
+    assert ran.outcome("test_before") == "not enforced: the test failed: ValueError"
     assert ran.outcome("test_skipped") == "not enforced: skipped: no weights"
-    assert "symbol" not in ran.text
-
-
-def test_every_metric_with_a_bad_budget_has_a_row(suite):
-    ran = suite.tests("""
-@pytest.mark.memory_budget("B*window")
-@pytest.mark.memory_budget("B*gap", metric="retained")
-def test_it(qkv):
-    q, k, v = qkv(1, 2, 32, 8)
-    q + k
-""").run()
-    assert ran.outcomes == {"failed": 1}
-    assert ran.outcome("test_it").startswith("not enforced: symbol 'window' has no value")
-    assert ran.outcome("test_it", metric="retained").startswith(
-        "not enforced: symbol 'gap' has no value"
+    for test in ("test_before", "test_inputs"):
+        lines = "\n".join(ran.report(test))
+        assert "symbol" not in lines
+        assert "inputs.py" not in lines
+    assert ran.short("test_region").startswith(
+        "FAILED: pytest_attnmem.errors.SizeError: cannot parse size '64 MB'"
     )
-    places = [line.rpartition("   ")[2] for line in ran.report("test_it")]
-    assert places == ["test_suite.py:5", "test_suite.py:4"]
 
 
 def test_bad_input_under_strict_is_still_one_failure(scripted):
@@ -174,26 +188,3 @@ def test_bad_input_under_strict_is_still_one_failure(scripted):
     ran = scripted.run("--attnmem-strict=all")
     assert ran.outcomes == {"passed": 2, "errors": 1}
     assert "not enforced (--attnmem-strict all)" not in ran.text
-
-
-def test_a_region_that_makes_no_sense_fails_where_it_is(scripted):
-    scripted.write("""
-def test_it(attnmem):
-    with attnmem.region("a", "64 MB"):
-        pass
-""")
-    ran = scripted.run()
-    assert ran.outcomes == {"failed": 1}
-    assert ran.short("test_it").startswith(
-        "FAILED: pytest_attnmem.errors.SizeError: cannot parse size '64 MB'"
-    )
-
-
-def test_of_errors_in_a_test_only_the_tests_own_frames_are_shown(scripted):
-    scripted.write("""
-def test_it(attnmem):
-    attnmem.qkv(0, 1, 1, 1)
-""")
-    ran = scripted.run()
-    assert ran.outcomes == {"failed": 1}
-    assert "inputs.py" not in ran.text

@@ -10,24 +10,16 @@ from .baselines import entry, everywhere, needing, read_baseline, states, write_
 FILE = "attnmem-baseline.json"
 
 
-@pytest.mark.parametrize("place", ["command line", "ini"])
 @pytest.mark.parametrize("mode", ["all", "new"])
-def test_the_first_time_everything_is_written(scripted, mode, place):
+def test_the_first_time_everything_is_written(scripted, mode):
     scripted.write(needing(100))
-    arguments = [f"--attnmem-update={mode}"] if place == "command line" else []
-    if place == "ini":
-        scripted.ini["attnmem_update"] = mode
-    ran = scripted.run("--attnmem-strict=all", *arguments)
+    ran = scripted.run("--attnmem-strict=all", f"--attnmem-update={mode}")
     assert ran.outcomes == {"passed": 3}
     assert set(states(ran).values()) == {"new"}
     assert ran.outcome("test_bare") == "within"
-    assert read_baseline(scripted) == {
-        "test_bare": 100,
-        "test_marked": 100,
-        "test_region part": 100,
-    }
+    written = {"test_bare": 100, "test_marked": 100, "test_region part": 100}
+    assert read_baseline(scripted) == written
     assert f"{FILE} (--attnmem-update {mode}): 3 added" in ran.result.outlines
-    scripted.ini.pop("attnmem_update", None)
     ran = scripted.run("--attnmem-strict=all")
     assert ran.outcomes == {"passed": 3}
     assert set(states(ran).values()) == {"same"}
@@ -52,12 +44,8 @@ def test_the_table_has_old_and_new(scripted):
         "test_suite.py::test_marked scripted 100 B 120 B +20 B (+20.0%)",
         "test_suite.py::test_region [part] scripted - 120 B added",
     ]
-    assert read_baseline(scripted) == {
-        "test_bare": 120,
-        "test_gone": 7,
-        "test_marked": 120,
-        "test_region part": 120,
-    }
+    written = {"test_bare": 120, "test_gone": 7, "test_marked": 120, "test_region part": 120}
+    assert read_baseline(scripted) == written
 
 
 def test_new_writes_what_has_no_entry_and_holds_the_rest(scripted):
@@ -66,11 +54,8 @@ def test_new_writes_what_has_no_entry_and_holds_the_rest(scripted):
     ran = scripted.run("--attnmem-update=new")
     assert ran.outcomes == {"passed": 2, "failed": 1}
     assert ran.short("test_marked").startswith("FAILED: BudgetExceeded: peak 120 B is 20 B over")
-    assert read_baseline(scripted) == {
-        "test_bare": 200,
-        "test_marked": 100,
-        "test_region part": 120,
-    }
+    written = {"test_bare": 200, "test_marked": 100, "test_region part": 120}
+    assert read_baseline(scripted) == written
 
 
 @pytest.mark.parametrize("mode", ["all", "new"])
@@ -79,20 +64,18 @@ def test_other_machines_and_tests_that_did_not_run_are_kept(scripted, mode):
     others = (entry("test_marked", 5, "cpu"), entry("test_elsewhere", 6), entry("test_bare", 7))
     write_baseline(scripted, *others)
     scripted.run(f"--attnmem-update={mode}", "-k", "marked")
-    assert read_baseline(scripted) == {
-        "test_marked cpu": 5,
-        "test_elsewhere": 6,
-        "test_bare": 7,
-        "test_marked": 120,
-    }
+    written = {"test_marked cpu": 5, "test_elsewhere": 6, "test_bare": 7, "test_marked": 120}
+    assert read_baseline(scripted) == written
 
 
 def test_what_failed_or_was_not_measured_is_not_written(scripted):
     scripted.tests("""
-@pytest.mark.memory_budget(100)
+budget = pytest.mark.memory_budget(100)
+
+@budget
 def test_over(): memory.use(101)
 
-@pytest.mark.memory_budget(100)
+@budget
 def test_wrong():
     memory.use(50)
     raise ValueError
@@ -107,24 +90,24 @@ def broken():
     yield
     raise ValueError
 
-@pytest.mark.memory_budget(100)
+@budget
 def test_torn_down_wrong(broken): memory.use(50)
 
-@pytest.mark.memory_budget(100)
+@budget
 def test_skipped():
     memory.use(50)
     pytest.skip()
 
 @pytest.mark.xfail
-@pytest.mark.memory_budget(100)
+@budget
 def test_expected():
     memory.use(50)
     raise ValueError
 
-@pytest.mark.memory_budget(100)
+@budget
 def test_nothing(): pass
 
-@pytest.mark.memory_budget(100)
+@budget
 def test_threads():
     memory.problem = "a thread"
     memory.use(50)
@@ -209,14 +192,6 @@ def test_a_folder_that_cannot_be_written_is_one_line_and_fails(scripted, monkeyp
         in ran.result.outlines
     )
     assert "INTERNALERROR" not in ran.text
-
-
-def test_an_interrupted_session_writes_nothing(scripted):
-    scripted.write(needing(100) + "\ndef test_stop(): raise KeyboardInterrupt\n")
-    ran = scripted.run("--attnmem-update=all")
-    assert ran.result.ret == pytest.ExitCode.INTERRUPTED
-    assert f"{FILE} was not written: the session was stopped" in ran.result.outlines
-    assert not (scripted.path / FILE).exists()
 
 
 def test_without_a_terminal_it_is_written_all_the_same(scripted):

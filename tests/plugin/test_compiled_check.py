@@ -20,6 +20,10 @@ def same(x):
 """
 
 TESTS = """
+@pytest.mark.memory_budget(compiled="<=eager")
+def test_first():
+    wasteful(X)
+
 @pytest.mark.memory_budget("1 KiB")
 def test_traced():
     wasteful(X)
@@ -60,6 +64,7 @@ def test_compiled_code_may_need_no_more_than_eager_code(suite):
     ran = suite.run("--attnmem-report")
     rows = {(row["nodeid"].partition("::")[2], row["metric"]): row for row in ran.rows}
     assert {key: row["outcome"] for key, row in rows.items()} == {
+        ("test_first", "peak"): "over",
         ("test_traced", "peak"): "over",
         ("test_over", "peak"): "over",
         ("test_limit_kept", "peak"): "over",
@@ -70,6 +75,8 @@ def test_compiled_code_may_need_no_more_than_eager_code(suite):
         ("test_only_compiled", "peak"): "not enforced",
         ("test_wrong", "peak"): "not enforced",
     }
+    graphs = "on cpu; 2 graphs; graph break: Call to `torch._dynamo.graph_break()`"
+    assert ran.report("test_first")[0].endswith(graphs)  # which the test compiled
     over = rows["test_over", "peak"]
     assert (over["peak_bytes"], over["limit_bytes"]) == (12000, 4012)  # and scalars
     assert rows["test_limit_kept", "peak"]["limit_bytes"] == 4012
@@ -77,7 +84,7 @@ def test_compiled_code_may_need_no_more_than_eager_code(suite):
     assert ran.report("test_over") == [
         "peak of compiled code, 11.7 KiB, is 2.99x of eager code; allowed 3.9 KiB, 1x eager code"
         " 3.9 KiB on cpu",
-        "  budget    1x eager code 3.9 KiB   test_suite.py:23",
+        "  budget    1x eager code 3.9 KiB   test_suite.py:27",
         "  held tensors are unknown: compiled code runs eagerly under a tracker",
         "  attnmem explain parts",
     ]
@@ -91,21 +98,5 @@ def test_compiled_code_may_need_no_more_than_eager_code(suite):
     )
     assert reasons["test_wrong"] == (
         "memory_budget: compiled='<= eager' is not a bound; write compiled='<=eager'"
-        "   test_suite.py:48"
-    )
-
-
-def test_a_failure_names_the_graphs_that_the_test_compiled(suite):
-    suite.write(
-        HEAD
-        + """
-@pytest.mark.memory_budget(compiled="<=eager")
-def test_first():
-    wasteful(X)
-"""
-    )
-    assert (
-        suite.run()
-        .report("test_first")[0]
-        .endswith("on cpu; 2 graphs; graph break: Call to `torch._dynamo.graph_break()`")
+        "   test_suite.py:52"
     )

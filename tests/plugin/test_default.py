@@ -3,7 +3,7 @@
 import pytest
 
 
-def test_it_holds_unmarked_tests(scripted):
+def test_it_holds_unmarked_tests_and_a_marker_wins_whatever_its_metric(scripted):
     ran = scripted.tests("""
 import unittest
 
@@ -12,20 +12,7 @@ def test_over(): memory.use(101)
 
 class TestIt(unittest.TestCase):
     def test_over(self): memory.use(101)
-""").run("--attnmem-default=100 B")
-    assert ran.outcomes == {"passed": 1, "failed": 2}
-    assert ran.outcome("test_within") == "within"
-    assert ran.report("test_over")[:2] == [
-        "peak 101 B exceeds budget 100 B by 1 B on scripted",
-        "  budget    100 B   --attnmem-default",
-    ]
-    assert ran.line == (
-        "attnmem: 3 budgets, 1 within, 2 over, 0 not enforced (--attnmem-report for the table)"
-    )
 
-
-def test_a_marker_wins_whatever_its_metric(scripted):
-    ran = scripted.tests("""
 @pytest.mark.memory_budget(200)
 def test_larger(): memory.use(200)
 
@@ -35,7 +22,15 @@ def test_other_metric(): memory.use(200)
 @pytest.mark.memory_budget
 def test_bare(): memory.use(200)
 """).run("--attnmem-default=100 B")
-    assert ran.outcomes == {"passed": 3}
+    assert ran.outcomes == {"passed": 4, "failed": 2}
+    assert ran.outcome("test_within") == "within"
+    assert ran.report("test_over")[:2] == [
+        "peak 101 B exceeds budget 100 B by 1 B on scripted",
+        "  budget    100 B   --attnmem-default",
+    ]
+    assert ran.line == (
+        "attnmem: 6 budgets, 3 within, 2 over, 1 not enforced (--attnmem-report for the table)"
+    )
 
 
 def test_a_test_that_allocates_nothing_has_a_row_unless_it_is_skipped(scripted):
@@ -113,16 +108,10 @@ def test_a_symbol_that_one_test_gives_fails_no_session(scripted):
     assert (ran.outcomes, ran.result.ret) == ({"passed": 2}, pytest.ExitCode.OK)
 
 
-@pytest.mark.parametrize("place", ["ini", "command line"])
-def test_what_no_backend_here_can_measure_says_so(scripted, place):
-    scripted.ini["attnmem_backend"] = "absent"
+def test_what_no_backend_here_can_measure_says_so(scripted):
+    scripted.ini |= {"attnmem_backend": "absent", "attnmem_default": "100 B"}
     scripted.write("def test_it(): pass")
-    arguments = []
-    if place == "ini":
-        scripted.ini["attnmem_default"] = "100 B"
-    else:
-        arguments = ["--attnmem-default=100 B"]
-    ran = scripted.run(*arguments)
+    ran = scripted.run()
     assert ran.outcomes == {"errors": 1}
     assert ran.report("ERROR at setup of test_it") == [
         "backend 'absent' cannot measure here: nobody built one"
@@ -146,6 +135,8 @@ def test_bad(): pass
 @pytest.mark.memory_budget(10)
 def test_skipped(): pass
 
+def test_over_the_default(): memory.use(11)
+
 def test_fixtures(attnmem):
     with attnmem.region("limited", 10) as region:
         memory.use(11)
@@ -159,18 +150,11 @@ def test_fixtures(attnmem):
 
 def test_nothing_is_enforced_or_reported(scripted):
     scripted.write(SUITE)
-    ran = scripted.run("--attnmem-disable", "--strict-markers", "--attnmem-report")
-    assert ran.outcomes == {"passed": 3, "skipped": 1}
+    options = ("--attnmem-disable", "--attnmem-default=10 B", "--attnmem-report")
+    ran = scripted.run(*options, "--strict-markers")
+    assert ran.outcomes == {"passed": 4, "skipped": 1}
     assert ran.rows == []
     assert [line for line in ran.result.outlines if "attnmem: " in line] == [
         "attnmem: disabled, budgets are not enforced"
     ]
     assert "memory budgets" not in ran.text
-
-
-def test_the_default_is_disabled_too(scripted):
-    ran = scripted.tests("""
-def test_over(): memory.use(11)
-""").run("--attnmem-disable", "--attnmem-default=10 B")
-    assert ran.outcomes == {"passed": 1}
-    assert ran.rows == []

@@ -69,74 +69,56 @@ _CAPABILITIES = (
     "(6, 0), (6, 1), (7, 0), (7, 5), (8, 0), (8, 6), (8, 7), (8, 9), (9, 0), (10, 0), (10, 3),"
     " (12, 0)"  # ARCHITECTURES
 )
+_RATES = "fp32, tf32, fp16, bf16, fp8, int8, fp4, int4"
+#: What a device needs, by the field that is wrong.
+_NEEDS = {
+    "memory=0": "memory_bytes to be a whole number >= 1, got 0",
+    "clock=1.5": "clock_mhz to be a whole number >= 1, got 1.5",
+    **{
+        f"tensor_clock_mhz={clock}": "tensor_clock_mhz to be a whole number >= 1 or None,"
+        f" got {clock}"
+        for clock in (0, 1.5)
+    },
+    **{
+        f"half_rate={rates}": f"half_rate to be a frozenset of {_RATES}, got {rates}"
+        for rates in ("'fp16'", "frozenset({'fp17'})")
+    },
+    "peer_access='yes'": "peer_access to be True or False, got 'yes'",
+    **{
+        f"capability={found}": f"a compute_capability that is one of {_CAPABILITIES}, got {found}"
+        for found in ("(1, 0)", "[9, 0]", "9")
+    },
+}
+#: What the hook returned, and the message about it.
+WRONG = {
+    **{found: f" returned {found}; {_EXPECTED}" for found in ("3", "'H100'", "[3]", "['H100']")},
+    **{
+        returned: f": device {name!r} exists already; give it a name of its own"
+        for returned, name in (
+            ("[profile('H100')]", "H100"),
+            ("[profile('a100 80gb')]", "a100 80gb"),
+            ("[profile()] * 2", "Tiny 1"),
+        )
+    },
+    **{
+        f"[profile({name!r})]": f": device {name!r} needs a name that begins with a letter and has"
+        " no colon"
+        for name in ("", "8xTiny", "0", "a:b", "a\nb", 3)
+    },
+    **{
+        f"[profile({wrong})]": f": device 'Tiny 1' needs {needs}" for wrong, needs in _NEEDS.items()
+    },
+}
 
 
-@pytest.mark.parametrize(
-    ("returned", "message"),
-    [
-        ("3", f"returned 3; {_EXPECTED}"),
-        ("'H100'", f"returned 'H100'; {_EXPECTED}"),
-        ("[3]", f"returned [3]; {_EXPECTED}"),
-        ("['H100']", f"returned ['H100']; {_EXPECTED}"),
-        ("[profile('H100')]", ": device 'H100' exists already; give it a name of its own"),
-        (
-            "[profile('a100 80gb')]",
-            ": device 'a100 80gb' exists already; give it a name of its own",
-        ),
-        ("[profile()] * 2", ": device 'Tiny 1' exists already; give it a name of its own"),
-        *(
-            (
-                f"[profile({name!r})]",
-                f": device {name!r} needs a name that begins with a letter and has no colon",
-            )
-            for name in ("", "8xTiny", "0", "a:b", "a\nb", 3)
-        ),
-        (
-            "[profile(memory=0)]",
-            ": device 'Tiny 1' needs memory_bytes to be a whole number >= 1, got 0",
-        ),
-        (
-            "[profile(clock=1.5)]",
-            ": device 'Tiny 1' needs clock_mhz to be a whole number >= 1, got 1.5",
-        ),
-        *(
-            (
-                f"[profile(tensor_clock_mhz={clock})]",
-                ": device 'Tiny 1' needs tensor_clock_mhz to be a whole number >= 1 or None,"
-                f" got {clock}",
-            )
-            for clock in (0, 1.5)
-        ),
-        *(
-            (
-                f"[profile(half_rate={rates})]",
-                ": device 'Tiny 1' needs half_rate to be a frozenset of fp32, tf32, fp16, bf16,"
-                f" fp8, int8, fp4, int4, got {rates}",
-            )
-            for rates in ("'fp16'", "frozenset({'fp17'})")
-        ),
-        (
-            "[profile(peer_access='yes')]",
-            ": device 'Tiny 1' needs peer_access to be True or False, got 'yes'",
-        ),
-        *(
-            (
-                f"[profile(capability={capability})]",
-                ": device 'Tiny 1' needs a compute_capability that is one of"
-                f" {_CAPABILITIES}, got {capability}",
-            )
-            for capability in ("(1, 0)", "[9, 0]", "9")
-        ),
-    ],
-)
-def test_what_is_no_device_ends_the_session_in_one_line(suite, returned, message):
+@pytest.mark.parametrize("returned", WRONG)
+def test_what_is_no_device_ends_the_session_in_one_line(suite, returned):
     suite.write(HOOK + returned, "conftest.py")
     suite.write("def test_it(): pass")
     result = suite.run().result
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     lines = [line for line in result.errlines if line]
-    separator = "" if message.startswith(":") else " "
-    assert lines == [f"ERROR: pytest_attnmem_device_profiles{separator}{message}"]
+    assert lines == [f"ERROR: pytest_attnmem_device_profiles{WRONG[returned]}"]
 
 
 def test_one_profile_alone_is_told_to_be_put_in_a_list(suite):

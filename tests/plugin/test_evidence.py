@@ -140,12 +140,8 @@ def pytest_attnmem_record(item, record):
 def test_junit_has_the_rows_and_artifacts_the_traces_of_those_that_are_over(suite):
     suite.write(SUITE)
     ran = suite.run("--junitxml=junit.xml", "--attnmem-artifacts=new/evidence")
-    tree = ElementTree.parse(suite.path / "junit.xml")
-    rows = [
-        json.loads(found.get("value"))
-        for found in tree.iter("property")
-        if found.get("name") == "attnmem"
-    ]
+    properties = ElementTree.parse(suite.path / "junit.xml").iter("property")
+    rows = [json.loads(one.get("value")) for one in properties if one.get("name") == "attnmem"]
     assert len(rows) == len(ran.rows)
 
     def key(row):

@@ -29,18 +29,15 @@ FORMULA = "2*B*H*N*d*itemsize   B=2 H=4 N=64 d=8 itemsize=4"
 @pytest.fixture
 def attention(suite):
     suite.write(MODEL, "model.py")
+    suite.head = "\nimport pytest\nfrom model import attention\n"
     return suite
 
 
 def test_a_function(attention):
-    attention.write("""
-import pytest
-from model import attention
-
+    ran = attention.tests("""
 @pytest.mark.memory_budget("2*B*H*N*d*itemsize")
 def test_it(qkv): attention(*qkv(2, 4, 64, 8))
-""")
-    ran = attention.run()
+""").run()
     assert ran.report("test_it") == [VERDICT, f"  budget    {FORMULA}   test_suite.py:5", *HELD]
     assert ran.short("test_it") == f"FAILED: BudgetExceeded: {VERDICT}"
     row = ran.row("test_it")
@@ -57,46 +54,33 @@ def test_it(qkv): attention(*qkv(2, 4, 64, 8))
 
 
 def test_a_unittest(attention):
-    attention.write("""
+    ran = attention.tests("""
 import unittest
-import pytest
 import pytest_attnmem
-from model import attention
 
 @pytest.mark.memory_budget("2*B*H*N*d*itemsize", B=2, H=4, N=64, d=8, itemsize=4)
 class TestIt(unittest.TestCase):
     def test_it(self): attention(*pytest_attnmem.qkv(2, 4, 64, 8))
-""")
-    ran = attention.run()
-    assert ran.report("TestIt.test_it") == [
-        VERDICT,
-        f"  budget    {FORMULA}   test_suite.py:7",
-        *PLAIN,
-    ]
+""").run()
+    budget = f"  budget    {FORMULA}   test_suite.py:8"
+    assert ran.report("TestIt.test_it") == [VERDICT, budget, *PLAIN]
 
 
 @pytest.mark.parametrize("library", ["asyncio", "anyio"])
 def test_an_async_test(attention, library):
-    attention.write(f"""
-import pytest
-from model import attention
-
+    ran = attention.tests(f"""
 @pytest.fixture
 def anyio_backend(): return "asyncio"
 
 @pytest.mark.{library}
 @pytest.mark.memory_budget("2*B*H*N*d*itemsize")
 async def test_it(qkv): attention(*qkv(2, 4, 64, 8))
-""")
-    ran = attention.run(has_async=True)
+""").run(has_async=True)
     assert ran.report("test_it") == [VERDICT, f"  budget    {FORMULA}   test_suite.py:9", *HELD]
 
 
 def test_a_region_fails_where_it_is(attention):
-    attention.write("""
-import pytest
-from model import attention
-
+    ran = attention.tests("""
 def test_it(attnmem, qkv):
     q, k, v = qkv(2, 4, 64, 8)
     attention(q, k, v)
@@ -108,8 +92,7 @@ def test_budgeted(attnmem, qkv):
     q, k, v = qkv(2, 4, 64, 8)
     with attnmem.region("inner", "2*B*H*N*d*itemsize"):
         attention(q, k, v)
-""")
-    ran = attention.run()
+""").run()
     lines = ran.report("test_it")
     assert [line[8:] for line in lines if line.startswith("E ")] == [
         f"pytest_attnmem.BudgetExceeded: second: {VERDICT}",
@@ -144,43 +127,22 @@ def test_it(qkv):
 
 
 def test_a_budget_of_a_failing_test_is_explained_below_its_own_traceback(attention):
-    attention.write("""
-import pytest
-from model import attention
-
+    ran = attention.tests("""
 @pytest.mark.memory_budget("2*B*H*N*d*itemsize")
 def test_it(qkv):
     attention(*qkv(2, 4, 64, 8))
     raise ValueError("wrong")
-""")
-    lines = attention.run().report("test_it")
+""").run()
+    lines = ran.report("test_it")
     assert lines[-7] == VERDICT
     assert lines[-5:] == PLAIN
 
 
-def test_a_body_that_cannot_run_twice_says_so_and_stays_over(suite):
-    ran = suite.tests("""
-runs = []
-
-@pytest.mark.memory_budget("1 KiB")
-def test_it():
-    torch.ones(4096)
-    assert not runs, "the server is running"
-    runs.append(1)
-""").run()
-    assert ran.outcome("test_it") == "over: peak 16.0 KiB exceeds budget 1.0 KiB (16.0x) on cpu"
-    assert ran.report("test_it") == [
-        "peak 16.0 KiB exceeds budget 1.0 KiB (16.0x) on cpu",
-        "  budget    1 KiB   test_suite.py:6",
-        "  held tensors are unknown: the second run raised AssertionError: the server is running"
-        " assert not [1]",
-        "  attnmem explain parts",
-    ]
-
-
 def test_a_second_run_that_ends_otherwise_changes_no_outcome(suite):
     ran = suite.tests("""
-ENDS, refs = [pytest.skip, pytest.fail, pytest.xfail], {}
+import unittest
+
+ENDS, refs, runs = [pytest.skip, pytest.fail, pytest.xfail], {}, []
 
 @pytest.mark.memory_budget("1 KiB")
 @pytest.mark.parametrize("end", ENDS, ids=["skip", "fail", "xfail"])
@@ -189,16 +151,43 @@ def test_it(end):
     if end in refs: end("no more")
     refs[end] = 1
 
+@pytest.mark.memory_budget("1 KiB")
+def test_asserts():
+    torch.ones(4096)
+    assert not runs, "the server is running"
+    runs.append(1)
+
+class TestIt(unittest.TestCase):
+    @pytest.mark.memory_budget("1 KiB")
+    def test_it(self):
+        torch.ones(4096)
+        refs["unittest"] = refs.get("unittest", 0) + 1
+        self.assertEqual(refs["unittest"], 1)
+
 def test_region(attnmem):
     if "region" not in refs:
         refs["region"] = 1
         with attnmem.region("first", "1 KiB"): torch.ones(4096)
 """).run()
-    assert ran.outcomes == {"failed": 4}
-    for end, shown in (("skip", "Skipped"), ("fail", "Failed"), ("xfail", "XFailed")):
-        assert ran.report(f"test_it[{end}]")[-2] == (
-            f"  held tensors are unknown: the second run raised {shown}: no more"
-        )
+    over = "peak 16.0 KiB exceeds budget 1.0 KiB (16.0x) on cpu"
+    assert ran.outcomes == {"failed": 6}
+    assert {row["outcome"] for row in ran.rows} == {"over"}
+    for title, raised in {
+        "test_it[skip]": "raised Skipped: no more",
+        "test_it[fail]": "raised Failed: no more",
+        "test_it[xfail]": "raised XFailed: no more",
+        "TestIt.test_it": "raised AssertionError: 2 != 1",
+    }.items():
+        unknown = f"  held tensors are unknown: the second run {raised}"
+        assert ran.report(title)[-2] == unknown
+    assert ran.report("test_asserts") == [
+        over,
+        "  budget    1 KiB   test_suite.py:15",
+        "  held tensors are unknown: the second run raised AssertionError: the server is running"
+        " assert not [1]",
+        "  attnmem explain parts",
+    ]
+    assert ran.outcome("test_asserts") == f"over: {over}"
     assert ran.report("test_region")[-4] == (
         "E             held tensors are unknown: the second run did not reach region 'first'"
     )

@@ -108,7 +108,10 @@ def run_forgetting(suite):
     return run
 
 
-CYCLES = """
+@pytest.fixture
+def cycles(suite):
+    """A suite whose tests make tensors in cycles."""
+    suite.head = """
 import weakref
 import pytest
 import torch
@@ -125,35 +128,27 @@ def make():
     refs.append(weakref.ref(node.tensor))
     return node
 """
+    return suite
 
 
 @FREEZING
-def test_tensors_in_cycles_of_an_earlier_test_do_not_disturb(suite):
-    suite.write(
-        CYCLES
-        + """
+def test_tensors_in_cycles_of_an_earlier_test_do_not_disturb(cycles):
+    cycles.tests("""
 def test_unmarked(): make()
 
 @pytest.mark.memory_budget("256 KiB", exact=True)
-def test_first():
-    assert refs[0]() is None
+@pytest.mark.parametrize("before", [0, 1])
+def test_it(before):
+    assert refs[before]() is None
     make()
-
-@pytest.mark.memory_budget("256 KiB", exact=True)
-def test_second():
-    assert refs[1]() is None
-    make()
-"""
-    )
-    assert suite.run().outcomes == {"passed": 3}
+""")
+    assert cycles.run().outcomes == {"passed": 3}
 
 
 @FREEZING
 @pytest.mark.parametrize("marked", ["", '@pytest.mark.memory_budget("1 MiB")'])
-def test_tensors_of_an_earlier_failure_do_not_disturb(suite, run_forgetting, marked):
-    suite.write(
-        CYCLES
-        + f"""
+def test_tensors_of_an_earlier_failure_do_not_disturb(cycles, run_forgetting, marked):
+    cycles.tests(f"""
 {marked}
 @pytest.mark.xfail(strict=True)
 def test_failing():
@@ -161,46 +156,40 @@ def test_failing():
     raise ValueError
 
 @pytest.mark.memory_budget("256 KiB", exact=True)
-def test_first():
-    torch.ones(1 << 16)
+def test_first(): torch.ones(1 << 16)
 
 @pytest.mark.memory_budget("256 KiB", exact=True)
 def test_second():
     assert refs[0]() is None
     torch.ones(1 << 16)
-"""
-    )
+""")
     code, outcomes = run_forgetting()
     assert code == pytest.ExitCode.OK
     assert outcomes[-2:] == ["within", "within"]
 
 
 @FREEZING
-def test_the_fixtures_of_a_module_become_collectable(suite, run_forgetting):
-    suite.write(
-        CYCLES
-        + """
+def test_the_fixtures_of_a_module_become_collectable(cycles, run_forgetting):
+    cycles.tests("""
 @pytest.fixture(scope="module")
 def node(): yield make()
 
 @pytest.mark.memory_budget("1 MiB")
 @pytest.mark.parametrize("n", range(3))
 def test_it(node, n): torch.ones(16)
-""",
-        "test_a.py",
-    )
-    suite.write(
+""")
+    cycles.write(
         """
-import test_a
+import test_suite
 import pytest
 import torch
 
 @pytest.mark.memory_budget("1 MiB")
 def test_it():
     torch.ones(16)
-    assert test_a.refs[0]() is None
+    assert test_suite.refs[0]() is None
 """,
-        "test_b.py",
+        "test_the_next.py",
     )
     assert run_forgetting() == (pytest.ExitCode.OK, ["within"] * 4)
 
@@ -237,22 +226,15 @@ def test_next():
     assert code == pytest.ExitCode.OK
 
 
-def test_a_cycle_that_the_body_makes_lives_to_the_end_of_it(suite):
-    suite.write(
-        CYCLES
-        + """
-@pytest.mark.memory_budget("512 KiB", exact=True)
+@pytest.mark.parametrize("metric", ["peak", "retained"])
+def test_a_cycle_that_the_body_makes_lives_to_the_end_of_it(cycles, metric):
+    cycles.tests(f"""
+@pytest.mark.memory_budget("512 KiB", metric={metric!r}, exact=True)
 def test_it():
     make()
     make()
-
-@pytest.mark.memory_budget("512 KiB", metric="retained", exact=True)
-def test_retained():
-    make()
-    make()
-"""
-    )
-    assert suite.run().outcomes == {"passed": 2}
+""")
+    assert cycles.run().outcomes == {"passed": 1}
 
 
 def test_fifty_runs_of_one_test_need_the_same(suite):
@@ -322,9 +304,11 @@ def test_plain():
     assert suite.run().outcomes == {"passed": 2}
 
 
-def test_regions_that_overlap_are_each_measured(suite):
+def test_regions_that_overlap_are_measured_and_one_in_a_generator_leaves_nothing_behind(suite):
     ran = suite.tests("""
-import asyncio
+import asyncio, gc
+
+KEPT = []
 
 def test_it(attnmem):
     async def part(name, first, then):
@@ -336,25 +320,17 @@ def test_it(attnmem):
     async def both(): await asyncio.gather(part("a", 0, 0.01), part("b", 0.005, 0.02))
 
     asyncio.run(both())
-""").run()
-    assert ran.outcomes == {"passed": 1}
-    assert {row["region"] for row in ran.rows} == {"a", "b"}
-
-
-def test_a_generator_left_in_a_region_leaves_nothing_behind(suite):
-    suite.tests("""
-import gc
-
-KEPT = []
 
 @pytest.mark.memory_budget("1 MiB")
 def test_left(attnmem):
     def parts():
-        with attnmem.region("part"):
+        with attnmem.region("left"):
             yield torch.empty(16)
     KEPT.append(parts())
     next(KEPT[0])
 
 def test_next(): assert gc.isenabled()
-""")
-    assert suite.run().outcomes == {"passed": 2}
+""").run()
+    assert ran.outcomes == {"passed": 3}
+    found = {row["region"] for row in ran.rows if row["nodeid"].endswith("test_it")}
+    assert found == {"a", "b"}

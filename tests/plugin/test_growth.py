@@ -145,23 +145,24 @@ def test_sizes():
     assert outcomes == {"part": "within", "": "within"}
 
 
-def test_regions_checks_and_defaults_take_no_contract(suite):
-    suite.write(f"""{HEAD}
+@pytest.mark.parametrize("contract", ["O(N)", "4 KiB + O(N)"])
+def test_regions_checks_and_defaults_take_no_contract(suite, contract):
+    suite.tests(f"""
 def test_region(attnmem):
-    with attnmem.region("part", "O(N)"): pass
+    with attnmem.region("part", "{contract}"): pass
 
 def test_check(attnmem):
-    attnmem.check(attnmem.measure(lambda: torch.ones(4)), "O(N)")
+    attnmem.check(attnmem.measure(lambda: torch.ones(4)), "{contract}")
 """)
     ran = suite.run()
-    use = "mark the test with 'O(N)', or use attnmem.growth"
+    use = f"mark the test with {contract!r}, or use attnmem.growth"
     assert ran.short("test_region").endswith(f"a region takes no growth contract: {use}")
     assert ran.short("test_check").endswith(f"a check takes no growth contract: {use}")
-    default = suite.run("--attnmem-default=O(N)", json_file=None)
+    default = suite.run(f"--attnmem-default={contract}", json_file=None)
     assert default.result.ret == pytest.ExitCode.USAGE_ERROR
     assert default.result.errlines[0] == (
         "ERROR: --attnmem-default: a growth contract is for tests that take what it varies; mark"
-        " them with 'O(N)'"
+        f" them with {contract!r}"
     )
 
 

@@ -12,6 +12,8 @@ def kept(n):
     if n not in KEPT:
         KEPT[n] = torch.ones(n, n)
     return KEPT[n]
+
+pytestmark = pytest.mark.parametrize("N", [256])
 """
 
 
@@ -19,22 +21,18 @@ def test_what_a_cache_holds_counts_whoever_filled_it(suite):
     suite.write(
         CACHES
         + """
-def test_fills(): one(256), kept(256)
+def test_fills(N): one(256), kept(256)
 
 @pytest.mark.memory_budget("O(N^2)")
-@pytest.mark.parametrize("N", [256])
 def test_cached(N): one(N)[0] + torch.ones(N)
 
 @pytest.mark.memory_budget("O(N)")
-@pytest.mark.parametrize("N", [256])
 def test_over(N): one(N)[0] + torch.ones(N)
 
 @pytest.mark.memory_budget("O(N)")
-@pytest.mark.parametrize("N", [256])
 def test_kept(N): kept(N)[0] + torch.ones(N)
 
 @pytest.mark.memory_budget("O(N)", warmup=1)  # at each size
-@pytest.mark.parametrize("N", [256])
 def test_warm(N): one(N)[0] + torch.ones(N)
 """
     )
@@ -46,37 +44,32 @@ def test_warm(N): one(N)[0] + torch.ones(N)
 
 def test_a_test_that_leaves_memory_at_each_run_is_over(suite):
     ran = suite.tests("""
-STATES = []
+pytestmark = pytest.mark.parametrize("N", [256])
+STATES, STACKED = [], []
 
 @pytest.fixture
 def states(): return []
 
 @pytest.mark.memory_budget("O(N)")
-@pytest.mark.parametrize("N", [256])
 def test_leak(N): STATES.append(torch.ones(N))
 
 @pytest.mark.memory_budget("O(N)")
-@pytest.mark.parametrize("N", [256])
 def test_of_its_own(N, states): states.append(torch.ones(N))
 
 @pytest.mark.memory_budget("O(N)")
-@pytest.mark.parametrize("N", [256])
 def test_garbage(N):
     cycle = [torch.ones(N)]
     cycle.append(cycle)
 
-def test_others(): assert len(STATES) == 1
-
-STACKED = []
+def test_others(N): assert len(STATES) == 1
 
 @pytest.mark.memory_budget("O(N)")
-@pytest.mark.parametrize("N", [64])
 def test_more(N):
     STACKED.append(torch.ones(N))
     torch.stack([state.sum() for state in STACKED])
 """).run("--attnmem-backend=cpu")
     assert ran.outcomes == {"passed": 3, "failed": 2}
-    assert ran.report("test_more[64]")[0].startswith("each run leaves +256 B: ones at")
+    assert ran.report("test_more[256]")[0].startswith("each run leaves +1.0 KiB: ones at")
     assert ran.outcome("test_of_its_own[256]") == ran.outcome("test_garbage[256]") == "within"
     assert ran.report("test_leak[256]")[0].startswith(
         "each run leaves +1.0 KiB: ones at test_suite.py:11"
@@ -86,6 +79,8 @@ def test_more(N):
 
 def test_what_the_longest_run_so_far_keeps_counts_too(suite):
     ran = suite.tests("""
+pytestmark = pytest.mark.parametrize("N", [64])
+
 class Rows:
     mask = None
     def __call__(self, n):
@@ -99,22 +94,18 @@ SHARED = Rows()
 def rows(): return Rows()
 
 @pytest.mark.memory_budget("O(N)")
-@pytest.mark.parametrize("N", [64])
 def test_own(rows, N): rows(N)
 
 @pytest.mark.memory_budget("O(N)")
-@pytest.mark.parametrize("N", [64])
 def test_makes(N): SHARED(N)
 
 @pytest.mark.memory_budget("O(N)")
-@pytest.mark.parametrize("N", [64])
 def test_finds(N): SHARED(N)
 
 @pytest.mark.memory_budget("O(N^2)")
-@pytest.mark.parametrize("N", [64])
 def test_kept(rows, N): rows(N)
 
-def test_after(): assert SHARED.mask.shape == (64, 64)
+def test_after(N): assert SHARED.mask.shape == (64, 64)
 """).run("--attnmem-backend=cpu")
     assert [row["outcome"] for row in ran.rows] == ["over", "within", "over", "over"]
     assert ran.outcomes == {"passed": 2, "failed": 3}

@@ -1,49 +1,46 @@
 """The failure names who holds the tensors: at the end, and at the peak."""
 
-import json
-import textwrap
-
 import pytest
 
 from pytest_attnmem.measurement.protocol import SearchTime
 
 HOLDERS = """
-    import pytest, torch
+import pytest, torch
 
-    class Loop:
-        def __init__(self):
-            self.outputs = []
+class Loop:
+    def __init__(self):
+        self.outputs = []
 
-        def step(self, x):
-            y = x * 2
-            self.outputs.append(y.relu())
-            return (y + 1).sum()
+    def step(self, x):
+        y = x * 2
+        self.outputs.append(y.relu())
+        return (y + 1).sum()
 
-    def make(x):
-        return x - 1
+def make(x):
+    return x - 1
 
-    def run(loop, device):
-        x, made = torch.ones(64, 64, device=device), {}
-        for place in range(3):
-            loop.step(x)
-            made[place] = make(x)
+def run(loop, device):
+    x, made = torch.ones(64, 64, device=device), {}
+    for place in range(3):
+        loop.step(x)
+        made[place] = make(x)
 
-    @pytest.fixture
-    def loop():
-        return Loop()
+@pytest.fixture
+def loop():
+    return Loop()
 
-    @pytest.mark.memory_budget("32 KiB")
-    def test_peak(attnmem):
+@pytest.mark.memory_budget("32 KiB")
+def test_peak(attnmem):
+    run(Loop(), attnmem.device)
+
+@pytest.mark.memory_budget("16 KiB", metric="retained")
+def test_retained(attnmem, loop):
+    loop.outputs.clear()
+    run(loop, attnmem.device)
+
+def test_region(attnmem):
+    with attnmem.region("steps", "1 KiB"):
         run(Loop(), attnmem.device)
-
-    @pytest.mark.memory_budget("16 KiB", metric="retained")
-    def test_retained(attnmem, loop):
-        loop.outputs.clear()
-        run(loop, attnmem.device)
-
-    def test_region(attnmem):
-        with attnmem.region("steps", "1 KiB"):
-            run(Loop(), attnmem.device)
 """
 
 
@@ -54,92 +51,84 @@ def _enough_time(monkeypatch):
 
 
 @pytest.mark.parametrize("backend", ["cpu", "simulated:H100"])
-def test_who_holds(pytester, backend):
-    pytester.makepyfile(test_it=textwrap.dedent(HOLDERS))
-    options = ("--attnmem-backend", backend, "--attnmem-json", "out.json")
-    text = pytester.runpytest_inprocess(*options).stdout.str()
-    peak, rest = text.split("_ test_peak _")[1].split("_ test_retained _")
-    retained, region = rest.split("_ test_region _")
-    for part in (peak, region):
-        assert "held by Loop.outputs[0], Loop.outputs[1], Loop.outputs[2]" in part
-        assert "held by the local made[0] of run, the local made[1] of run" in part
-        assert part.count("held by") == 2
-    assert "held by Loop.outputs[0], Loop.outputs[1], Loop.outputs[2]" in retained
-    assert retained.count("held by") == 1
-    rows = json.loads((pytester.path / "out.json").read_text("utf-8"))["results"]
-    found = [[one.get("holder", "") for one in row["held"]] for row in rows]
-    outputs = {f"Loop.outputs[{place}]" for place in range(3)}
-    assert all(outputs <= {*holders} for holders in found)
+def test_who_holds(suite, backend):
+    suite.write(HOLDERS)
+    ran = suite.run("--attnmem-backend", backend)
+    outputs = [f"Loop.outputs[{place}]" for place in range(3)]
+    for test, count in (("test_peak", 2), ("test_retained", 1), ("test_region", 2)):
+        text = "\n".join(ran.report(test))
+        assert f"held by {', '.join(outputs)}" in text
+        assert ("held by the local made[0] of run, the local made[1] of run" in text) is (count > 1)
+        assert text.count("held by") == count
+    for row in ran.rows:
+        assert {*outputs} <= {one.get("holder", "") for one in row["held"]}
 
 
-def test_who_holds_what_a_call_left(pytester):
-    pytester.makepyfile(
-        test_it="""
-        import random
-        import torch
+def test_who_holds_what_a_call_left(suite):
+    ran = suite.tests("""
+import random
 
-        KEPT = []
-        fresh = random.Random(0)
-        NUMBERS = [fresh.random(), fresh.random()]
+KEPT = []
+fresh = random.Random(0)
+NUMBERS = [fresh.random(), fresh.random()]
 
-        def call(n):
-            KEPT.append((random.random(), torch.ones(n)))
-            return {"past": [torch.zeros(n), torch.empty(0)]}
+def call(n):
+    KEPT.append((random.random(), torch.ones(n)))
+    return {"past": [torch.zeros(n), torch.empty(0)]}
 
-        def test_call(attnmem):
-            random.seed(0)
-            try:
-                attnmem.check(attnmem.measure(call, 1024), "1 KiB", metric="retained")
-            finally:
-                assert len(KEPT) == 1
-                assert [KEPT[0][0], random.random()] == NUMBERS
-        """
-    )
-    text = pytester.runpytest_inprocess("--attnmem-backend", "cpu").stdout.str()
-    assert "held by test_it.KEPT[1][1]" in text
-    assert 'held by Measurement.result["past"][0]' in text
-    assert "AssertionError" not in text
+def test_call(attnmem):
+    random.seed(0)
+    try:
+        attnmem.check(attnmem.measure(call, 1024), "1 KiB", metric="retained")
+    finally:
+        assert len(KEPT) == 1
+        assert [KEPT[0][0], random.random()] == NUMBERS
+""").run("--attnmem-backend=cpu")
+    assert "held by test_suite.KEPT[1][1]" in ran.text
+    assert 'held by Measurement.result["past"][0]' in ran.text
+    assert "AssertionError" not in ran.text
 
 
 FIRST_USE = """
-    import functools
-    import pytest, torch
+import functools
+import pytest, torch
 
-    class Tables:
-        @functools.cached_property
-        def rows(self): return torch.ones(512)
+class Tables:
+    @functools.cached_property
+    def rows(self): return torch.ones(512)
 
-    TABLES, OTHERS, STEPS = Tables(), Tables(), []
+TABLES, OTHERS, STEPS = Tables(), Tables(), []
 
-    @pytest.mark.memory_budget(0, metric="retained")
-    def test_lazy(): TABLES.rows
+@pytest.mark.memory_budget(0, metric="retained")
+def test_lazy(): TABLES.rows
 
-    @pytest.mark.memory_budget(0, metric="retained")
-    def test_list(): STEPS.append(torch.ones(512))
+@pytest.mark.memory_budget(0, metric="retained")
+def test_list(): STEPS.append(torch.ones(512))
 
-    @pytest.mark.memory_budget(0, metric="retained")
-    def test_cycle():
-        cycle = [torch.ones(512)]
-        cycle.append(cycle)
+@pytest.mark.memory_budget(0, metric="retained")
+def test_cycle():
+    cycle = [torch.ones(512)]
+    cycle.append(cycle)
 
-    @pytest.mark.memory_budget("1 KiB")
-    def test_peak(): OTHERS.rows + torch.ones(512)
+@pytest.mark.memory_budget("1 KiB")
+def test_peak(): OTHERS.rows + torch.ones(512)
 """
 
 
-def test_what_the_first_run_alone_makes_is_named(pytester):
-    pytester.makepyfile(test_it=textwrap.dedent(FIRST_USE))
-    text = pytester.runpytest_inprocess("--attnmem-backend=cpu").stdout.str()
-    lazy, rest = text.split("_ test_lazy _")[1].split("_ test_list _")
-    kept, rest = rest.split("_ test_cycle _")
-    cycle, peak = rest.split("_ test_peak _")
-    assert "held by Tables.rows" in lazy
-    assert "held by test_it.STEPS[0]" in kept
-    assert "held by a cycle that only a garbage collection frees" in cycle
-    assert (
-        "and 2.0 KiB that the second run did not account for: 2.0 KiB of them are filled once, as a"
-        " cache is; warmup=1 leaves them out"
-    ) in peak
+def test_what_the_first_run_alone_makes_is_named(suite):
+    suite.write(FIRST_USE)
+    ran = suite.run("--attnmem-backend=cpu")
+    for test, holder in (
+        ("test_lazy", "held by Tables.rows"),
+        ("test_list", "held by test_suite.STEPS[0]"),
+        ("test_cycle", "held by a cycle that only a garbage collection frees"),
+        (
+            "test_peak",
+            "and 2.0 KiB that the second run did not account for: 2.0 KiB of them are filled once,"
+            " as a cache is; warmup=1 leaves them out",
+        ),
+    ):
+        assert holder in "\n".join(ran.report(test))
 
 
 SUITE = """

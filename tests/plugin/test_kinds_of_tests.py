@@ -75,30 +75,27 @@ def test_each_parameter_set_has_a_row_and_a_budget_of_its_own(scripted):
 @pytest.mark.parametrize("N", [8, 16])
 @pytest.mark.parametrize("used", [16, 32])
 def test_scores(N, used): memory.use(used)
+
+@pytest.fixture
+def M(request): return {"short": 8, "long": 64}[request.param]
+
+@pytest.mark.memory_budget("2*M", exact=True)
+@pytest.mark.parametrize("M", ["short", "long"], indirect=True)
+def test_made(M): memory.use(2 * M)
 """).run()
-    assert {row["nodeid"]: (row["outcome"], row["limit_bytes"]) for row in ran.rows} == {
+    found = {row["nodeid"]: (row["outcome"], row["limit_bytes"]) for row in ran.rows}
+    assert found == {
         "test_suite.py::test_scores[16-8]": ("within", 16),
         "test_suite.py::test_scores[16-16]": ("within", 32),
         "test_suite.py::test_scores[32-8]": ("over", 16),
         "test_suite.py::test_scores[32-16]": ("within", 32),
+        "test_suite.py::test_made[short]": ("within", 16),
+        "test_suite.py::test_made[long]": ("within", 128),
     }
 
 
-def test_a_parameter_that_a_fixture_makes_a_size_of_is_read_from_the_fixture(scripted):
+def test_what_fixtures_need_is_outside_the_window_and_a_body_may_raise_anything(scripted):
     ran = scripted.tests("""
-@pytest.fixture
-def N(request): return {"short": 8, "long": 64}[request.param]
-
-@pytest.mark.memory_budget("2*N", exact=True)
-@pytest.mark.parametrize("N", ["short", "long"], indirect=True)
-def test_scores(N): memory.use(2 * N)
-""").run()
-    assert [row["limit_bytes"] for row in ran.rows] == [128, 16]
-    assert ran.outcomes == {"passed": 2}
-
-
-def test_what_fixtures_need_is_outside_the_window(scripted):
-    scripted.tests("""
 @pytest.fixture
 def weights():
     memory.take(1000)
@@ -108,12 +105,18 @@ def weights():
 
 @pytest.mark.memory_budget(10, exact=True)
 def test_it(weights): memory.use(10)
-""")
-    assert scripted.run().outcome("test_it") == "within"
+
+@pytest.mark.memory_budget(10)
+def test_stops(): raise StopIteration
+""").run()
+    assert ran.outcome("test_it") == "within"
+    assert ran.short("test_stops") == "FAILED: StopIteration"
 
 
 def test_a_test_that_warms_up_runs_that_often_before_it_is_measured(scripted):
     ran = scripted.tests("""
+import unittest
+
 runs = []
 
 @pytest.mark.memory_budget(10, exact=True, warmup=2)
@@ -123,33 +126,24 @@ def test_it(attnmem):
         memory.use(10 if len(runs) == 3 else 1000)
 
 def test_it_ran_once_as_far_as_others_know(): assert len(runs) == 1
-""").run()
-    assert ran.outcomes == {"passed": 2}
-    assert ran.row("test_it", "part")["peak_bytes"] == 10
-    assert len(ran.rows) == 2
 
-
-@pytest.mark.parametrize("base", ["TestCase", "IsolatedAsyncioTestCase"])
-def test_a_unittest_can_warm_up(scripted, base):
-    ran = scripted.tests(f"""
-import unittest
-
-class TestIt(unittest.{base}):
+class TestIt(unittest.TestCase):
     @pytest.mark.memory_budget(10, exact=True, warmup=1)
-    {"async " if base.startswith("Iso") else ""}def test_it(self): memory.use(10)
-""").run()
-    assert ran.outcomes == {"passed": 1}
-    assert ran.outcome("TestIt::test_it") == "within"
+    def test_it(self): memory.use(10)
 
+class TestAsync(unittest.IsolatedAsyncioTestCase):
+    @pytest.mark.memory_budget(10, exact=True, warmup=1)
+    async def test_it(self): memory.use(10)
 
-def test_a_warm_up_that_fails_is_the_failure(scripted):
-    ran = scripted.tests("""
 @pytest.mark.memory_budget(10, warmup=1)
-def test_it(): raise ValueError("no weights")
+def test_fails(): raise ValueError("no weights")
 """).run()
-    assert ran.outcomes == {"failed": 1}
-    assert ran.outcome("test_it") == "not enforced: the test failed: ValueError"
-    assert ran.short("test_it") == "FAILED: ValueError: no weights"
+    assert ran.outcomes == {"passed": 4, "failed": 1}
+    assert ran.row("test_it", "part")["peak_bytes"] == 10
+    assert ran.outcome("TestIt::test_it") == ran.outcome("TestAsync::test_it") == "within"
+    assert ran.outcome("test_fails") == "not enforced: the test failed: ValueError"
+    assert ran.short("test_fails") == "FAILED: ValueError: no weights"
+    assert len(ran.rows) == 5
 
 
 def test_a_test_that_only_uses_a_fixture_is_measured_where_it_asks_for_it(scripted):
@@ -192,12 +186,3 @@ def test_it(): memory.use(10)
     ran = scripted.run("--doctest-modules")
     assert ran.outcomes == {"passed": 2}
     assert ran.outcome("test_it") == "within"
-
-
-def test_a_body_that_raises_stop_iteration_fails_with_it(scripted):
-    ran = scripted.tests("""
-@pytest.mark.memory_budget(10)
-def test_it(): raise StopIteration
-""").run()
-    assert ran.outcomes == {"failed": 1}
-    assert ran.short("test_it") == "FAILED: StopIteration"

@@ -6,6 +6,14 @@ from pytest_attnmem.budgets.budget import Obstacle
 
 pytestmark = pytest.mark.usefixtures("simulation_imported")
 
+
+@pytest.fixture
+def naive(suite):
+    """A suite with textbook attention."""
+    suite.head = NAIVE
+    return suite
+
+
 NAIVE = """
 import pytest, torch
 
@@ -18,70 +26,76 @@ def attention(q, k, v):
 LIMIT = "4*B*H*N*M*itemsize + 8*B*H*N*d*itemsize + 1 KiB"
 
 
-def test_a_marked_test_is_enforced_at_a_size_that_fits_no_machine(suite):
-    suite.write(
-        NAIVE
-        + f"""
+def test_a_marked_test_is_enforced_at_a_size_that_fits_no_machine(naive):
+    ran = naive.tests(f"""
 @pytest.mark.memory_budget("{LIMIT}", backend="simulated:H200")
 @pytest.mark.parametrize("N", [65536])
 def test_long(qkv, N):
     attention(*qkv(1, 1, N, 64, requires_grad=True)).sum().backward()
-"""
-    )
-    ran = suite.run()
-    assert ran.outcomes == {"passed": 1}
+
+@pytest.mark.memory_budget("1 TiB", backend="simulated:A100-40GB")
+def test_too_long(qkv):
+    attention(*qkv(1, 8, 131072, 64))
+
+@pytest.mark.memory_budget("1 GiB", backend="simulated")
+def test_no_model():
+    torch.linalg.matrix_exp(torch.ones(8, 8, device="cuda"))
+
+@pytest.mark.memory_budget("1 GiB", backend="simulated:RTX 9000")
+def test_no_profile(): pass
+""").run()
+    assert ran.outcomes == {"passed": 1, "failed": 2, "errors": 1}
     row = ran.row("test_long[65536]")
     assert (row["outcome"], row["backend"]) == ("within", "simulated:H200")
     assert row["peak_bytes"] > 4 * 65536**2 * 4
     assert row["workspace_bytes"] == 2 << 25
-
-
-@pytest.mark.parametrize(
-    ("device", "outcome"),
-    [
-        ('"cuda"', "within"),
-        ("None", "within"),
-        ('"cpu"', "not enforced: nothing was allocated"),  # on the device
-    ],
-)
-def test_the_option_takes_a_suite_that_names_its_device(suite, device, outcome):
-    suite.write(
-        NAIVE
-        + f"""
-@pytest.mark.memory_budget("1 MiB")
-def test_it():
-    q = torch.randn(1, 2, 64, 16, device={device})
-    attention(q, q, q)
-"""
+    assert ran.outcome("test_too_long") == (
+        "over: out of memory on simulated:A100-40GB: needs 512.0 GiB more at test_suite.py:5;"
+        " budget 1.0 TiB"
     )
-    ran = suite.run("--attnmem-backend=simulated:T4")
-    assert ran.outcome("test_it") == outcome
-    assert ran.row("test_it")["backend"] == "simulated:T4"
+    assert ran.short("test_too_long").startswith("FAILED: BudgetExceeded: out of memory on")
+    assert ran.outcome("test_no_model") == (
+        "not enforced: no model of aten.linalg_matrix_exp.default; use backend='null' or 'cuda'"
+    )
+    (line,) = ran.report("ERROR at setup of test_no_profile")
+    assert line.startswith("memory_budget: unknown device 'RTX 9000'; expected one of GTX 1080, ")
 
 
-def test_a_test_for_cuda_is_simulated_where_the_session_is(suite):
-    ran = suite.tests("""
-@pytest.mark.memory_budget({"sm75": 4000, "cuda": 1}, device="cuda")
-def test_it():
-    torch.ones(1000, device="cuda")
-""").run("--attnmem-backend=simulated:T4")
-    assert ran.outcome("test_it") == "within"
+def test_the_option_takes_a_suite_that_names_its_device(naive):
+    naive.ini["attnmem_backend"] = "simulated:T4"
+    ran = naive.tests("""
+budget = pytest.mark.memory_budget
 
+@budget("1 MiB")
+def test_cuda(): attention(*[torch.randn(1, 2, 64, 16, device="cuda")] * 3)
 
-def test_the_option_works_in_an_ini_file_and_has_a_default_profile(suite):
-    suite.ini["attnmem_backend"] = "simulated"
-    suite.tests("""
-def test_it(attnmem):
+@budget("1 MiB")
+def test_none(): attention(*[torch.randn(1, 2, 64, 16)] * 3)
+
+@budget("1 MiB")
+def test_cpu(): attention(*[torch.randn(1, 2, 64, 16, device="cpu")] * 3)
+
+@budget({"sm75": 4000, "cuda": 1}, device="cuda")
+def test_for_cuda(): torch.ones(1000, device="cuda")
+
+def test_fixture(attnmem):
     assert attnmem.computes
-    assert attnmem.measure(torch.ones, 1000).backend == "simulated:A100-80GB"
-""")
-    assert suite.run().outcomes == {"passed": 1}
+    measured = attnmem.measure(torch.ones, 1000, backend="simulated")
+    assert measured.backend == "simulated:A100-80GB"
+""").run()
+    assert ran.outcomes == {"passed": 4, "failed": 1}
+    assert {row["backend"] for row in ran.rows} == {"simulated:T4"}
+    assert {row["nodeid"].partition("::")[2]: row["outcome"] for row in ran.rows} == {
+        "test_cuda": "within",
+        "test_none": "within",
+        "test_cpu": "not enforced",
+        "test_for_cuda": "within",
+    }
+    assert ran.outcome("test_cpu") == "not enforced: nothing was allocated"  # on the device
 
 
-def test_a_failure_names_the_tensors_and_proves_their_shapes_at_another_size_of_each(suite):
-    suite.write(
-        NAIVE
-        + """
+def test_a_failure_names_the_tensors_and_proves_their_shapes_at_another_size_of_each(naive):
+    ran = naive.tests("""
 runs = []
 
 @pytest.mark.memory_budget("4*B*H*N*d*itemsize", backend="simulated")
@@ -93,34 +107,15 @@ def test_quadratic(qkv):
 
 def test_runs():
     assert len(runs) == 1  # another run leaves nothing
-"""
-    )
-    ran = suite.run()
+""").run()
     assert ran.outcomes == {"passed": 1, "failed": 1}
-    runs = (suite.path / "runs.txt").read_text().split()
+    runs = (naive.path / "runs.txt").read_text().split()
     assert len(runs) == 1 + 2 + len(("B", "H", "N", "d"))  # who holds the peak is one more
     lines = ran.report("test_quadratic")
     assert lines[0] == ("peak 16.5 MiB exceeds budget 2.0 MiB (8.3x) on simulated:A100-80GB")
     assert lines[2] == "  held at the peak (3 tensors):"
     assert lines[3].split("  ")[-1] == "← B·H·N·N"
     assert "softmax  test_suite.py:6  in attention" in "\n".join(lines)
-
-
-def test_a_window_that_does_not_fit_is_over(suite):
-    suite.write(
-        NAIVE
-        + """
-@pytest.mark.memory_budget("1 TiB", backend="simulated:A100-40GB")
-def test_too_long(qkv):
-    attention(*qkv(1, 8, 131072, 64))
-"""
-    )
-    ran = suite.run()
-    assert ran.outcome("test_too_long") == (
-        "over: out of memory on simulated:A100-40GB: needs 512.0 GiB more at test_suite.py:5;"
-        " budget 1.0 TiB"
-    )
-    assert ran.short("test_too_long").startswith("FAILED: BudgetExceeded: out of memory on")
 
 
 def test_a_body_reads_true_values_and_is_skipped_beyond_the_limit(suite):
@@ -152,27 +147,6 @@ def test_wrong():
     assert lenient.outcome("test_wrong") == unknown
 
 
-def test_an_operator_without_a_model_is_not_enforced_and_fails(suite):
-    ran = suite.tests("""
-@pytest.mark.memory_budget("1 GiB", backend="simulated")
-def test_exponential():
-    torch.linalg.matrix_exp(torch.ones(8, 8, device="cuda"))
-""").run()
-    assert ran.outcome("test_exponential") == (
-        "not enforced: no model of aten.linalg_matrix_exp.default; use backend='null' or 'cuda'"
-    )
-    assert ran.outcomes == {"failed": 1}
-
-
-def test_an_unknown_profile_lists_those_that_are_known(suite):
-    suite.tests("""
-@pytest.mark.memory_budget("1 GiB", backend="simulated:RTX 9000")
-def test_it(): pass
-""")
-    (line,) = suite.run().report("ERROR at setup of test_it")
-    assert line.startswith("memory_budget: unknown device 'RTX 9000'; expected one of GTX 1080, ")
-
-
 def test_warmups_and_fixtures_of_modules_are_simulated_too(suite):
     suite.tests("""
 @pytest.fixture(scope="module")
@@ -192,7 +166,7 @@ def test_layer(layer, again):
     assert suite.run().outcomes == {"passed": 2}
 
 
-def test_regions_and_measurements_know_their_own(suite):
+def test_regions_and_measurements_know_their_own_and_a_real_backend_measures_beside(suite):
     ran = suite.tests("""
 def test_parts(attnmem):
     x = torch.ones(256, device=attnmem.device)
@@ -201,13 +175,7 @@ def test_parts(attnmem):
     seen = attnmem.measure(lambda: torch.ones(1 << 40, device="cuda"), backend="simulated:B200")
     assert seen.out_of_memory == "needs 4.0 TiB more at test_suite.py:8"
     assert x.sum().item() == 256
-""").run()
-    assert ran.outcomes == {"passed": 1}
-    assert ran.row("test_parts", "double")["peak_bytes"] == 1024
 
-
-def test_a_real_backend_measures_beside_it(suite):
-    suite.tests("""
 def test_both(attnmem):
     def step():
         x = torch.ones(8, 64, requires_grad=True)
@@ -218,5 +186,6 @@ def test_both(attnmem):
     simulated = attnmem.measure(step, backend="simulated")
     assert real.retained_bytes == simulated.retained_bytes == 0
     assert real.peak_bytes == simulated.peak_bytes
-""")
-    assert suite.run().outcomes == {"passed": 1}
+""").run()
+    assert ran.outcomes == {"passed": 2}
+    assert ran.row("test_parts", "double")["peak_bytes"] == 1024

@@ -1,61 +1,39 @@
 """Fixtures of a simulated session: what they run on the device has the values of a device."""
 
-import pytest
 
-SUITE = """
-import pytest
-import torch
-import torch.nn.functional as F
-
-
-@pytest.fixture
-def parts():
-    x = torch.arange(24.0, device="cuda").reshape(4, 6)
-    return x.tensor_split(torch.tensor([1, 3]))
-
-
-@pytest.fixture
-def cast():
-    layer, x = torch.nn.Linear(4, 4, device="cuda"), torch.arange(12.0, device="cuda").reshape(3, 4)
-    with torch.autocast("cuda", dtype=torch.float16):
-        y = layer(x)
-    (y.sum() * 65536).backward()
-    return y, layer.weight.grad
-
-
-@pytest.mark.memory_budget("1 KiB")
-def test_values(parts, cast):
-    assert [len(part) for part in parts] == [1, 2, 1]
-    assert torch.tensor([torch.tensor(2.0)]).tolist() == [2.0]  # a tensor is no sequence
-    y, grad = cast
-    assert y.dtype is torch.float16 and not torch.isfinite(grad).all()
-    assert y.type(torch.float32).type() == "torch.cuda.FloatTensor"
-"""
-
-
-@pytest.fixture
-def suite_of_values(pytester):
-    pytester.makepyfile(SUITE)
-    return pytester
-
-
-def test_parts_and_casts_are_as_in_windows(suite_of_values):
-    suite_of_values.runpytest("--attnmem-backend=simulated").assert_outcomes(passed=1)
-
-
-def test_a_measurement_in_a_test_is_on_the_device_of_the_session(pytester):
+def test_parts_casts_and_measurements_are_as_in_windows(pytester):
     pytester.makepyfile(
         """
-        import torch
+        import pytest, torch
         from pytest_attnmem import measure
 
-        def test_it():
+        @pytest.fixture
+        def parts():
+            x = torch.arange(24.0, device="cuda").reshape(4, 6)
+            return x.tensor_split(torch.tensor([1, 3]))
+
+        @pytest.fixture
+        def cast():
+            layer = torch.nn.Linear(4, 4, device="cuda")
+            with torch.autocast("cuda", dtype=torch.float16):
+                y = layer(torch.arange(12.0, device="cuda").reshape(3, 4))
+            (y.sum() * 65536).backward()
+            return y, layer.weight.grad
+
+        @pytest.mark.memory_budget("1 KiB")
+        def test_values(parts, cast):
+            assert [len(part) for part in parts] == [1, 2, 1]
+            assert torch.tensor([torch.tensor(2.0)]).tolist() == [2.0]  # a tensor is no sequence
+            y, grad = cast
+            assert y.dtype is torch.float16 and not torch.isfinite(grad).all()
+            assert y.type(torch.float32).type() == "torch.cuda.FloatTensor"
+
+        def test_measured():
             measured = measure(lambda: torch.ones(1000, device="cuda") * 2)
             assert measured.backend == "simulated:A100-80GB" and measured.peak_bytes == 8000
         """
     )
-    result = pytester.runpytest("--attnmem-backend=simulated:A100-80GB")
-    result.assert_outcomes(passed=1)
+    pytester.runpytest("--attnmem-backend=simulated:A100-80GB").assert_outcomes(passed=2)
 
 
 PROGRAMS = """
@@ -203,40 +181,28 @@ class Shared(nn.Module):
         self.register_buffer("mask", torch.ones(1000))
         self.register_buffer("same", self.mask)
 
-@pytest.fixture
-def linear():
-    return nn.Linear(300, 300).cuda()
-
-@pytest.fixture
-def shared():
-    return Shared().cuda()
-
-@pytest.fixture
-def on_host():
-    return Shared()
-
-@pytest.fixture
-def norm():
-    return nn.BatchNorm1d(300)
-
 @pytest.fixture(scope="module")
-def held():
-    return [torch.ones(1000, device="cuda")]
+def held(): return [torch.ones(1000, device="cuda")]
+
+def linear(): return nn.Linear(300, 300).cuda()
+def shared(): return Shared().cuda()
+def norm(): return nn.BatchNorm1d(300)
 
 CASES = {
-    "linear double": ("linear", lambda m: m.double()),
-    "linear half": ("linear", lambda m: m.half()),
-    "linear cpu": ("linear", lambda m: m.cpu()),
-    "shared double": ("shared", lambda m: m.double()),
-    "shared on the host": ("on_host", lambda m: m.cuda()),
-    "norm on the host": ("norm", lambda m: m.double().float()),
-    "data": ("held", lambda m: setattr(m[0], "data", m[0].data.double())),
-    "replaced": ("held", lambda m: m.insert(0, m.pop().half())),
+    "linear double": (linear, lambda m: m.double()),
+    "linear half": (linear, lambda m: m.half()),
+    "linear cpu": (linear, lambda m: m.cpu()),
+    "shared double": (shared, lambda m: m.double()),
+    "shared on the host": (Shared, lambda m: m.cuda()),
+    "norm on the host": (norm, lambda m: m.double().float()),
+    "data": (None, lambda m: setattr(m[0], "data", m[0].data.double())),
+    "replaced": (None, lambda m: m.insert(0, m.pop().half())),
 }
 
 @pytest.fixture
 def made(request, case):
-    return request.getfixturevalue(CASES[case][0])
+    make = CASES[case][0]
+    return make() if make else request.getfixturevalue("held")
 
 @pytest.mark.memory_budget("1 GiB")
 @pytest.mark.parametrize("case", CASES)
@@ -465,42 +431,30 @@ def test_without_a_budget(model, optimizer):
     assert ran.row("test_on_the_host")["peak_bytes"] == 256
 
 
-def test_transforms_take_tensors_of_the_host_from_outside(pytester):
+def test_transforms_take_tensors_of_the_host_from_outside(suite):
     """They wrap them before an operator does; the host's tensors count nothing."""
-    pytester.makepyfile(
-        """
-        import pytest
-        import torch
+    suite.tests("""
+X = torch.arange(6.0).reshape(2, 3)
 
-        X = torch.arange(6.0).reshape(2, 3)
+@pytest.fixture
+def y(): return torch.ones(2, 3)
 
+def loss(x): return (x * x).sum()
 
-        @pytest.fixture
-        def y():
-            return torch.ones(2, 3)
+@pytest.mark.parametrize("transform", [torch.func.grad, torch.vmap, torch.func.hessian])
+@pytest.mark.memory_budget("4 B")
+def test_host(transform, y):
+    torch.ones(1, device="cuda")
+    assert transform(loss)(y).device.type == transform(loss)(X).device.type == "cpu"
+    torch.func.jvp(loss, (X,), (y,))
 
-
-        def loss(x):
-            return (x * x).sum()
-
-
-        @pytest.mark.parametrize("transform", [torch.func.grad, torch.vmap, torch.func.hessian])
-        @pytest.mark.memory_budget("4 B")
-        def test_host(transform, y):
-            torch.ones(1, device="cuda")
-            assert transform(loss)(y).device.type == "cpu"
-            assert transform(loss)(X).device.type == "cpu"
-            torch.func.jvp(loss, (X,), (y,))
-
-
-        @pytest.mark.memory_budget("3*24 + 8")
-        def test_device(y):
-            grad = torch.func.grad(lambda x: loss(x.cuda()))(X)
-            assert grad.tolist() == (2 * X).tolist() and grad.device.type == "cpu"
-        """
-    )
-    done = pytester.runpytest("--attnmem-backend=simulated", "--attnmem-strict=all", "-Wignore")
-    done.assert_outcomes(passed=4)
+@pytest.mark.memory_budget("3*24 + 8")
+def test_device(y):
+    grad = torch.func.grad(lambda x: loss(x.cuda()))(X)
+    assert grad.tolist() == (2 * X).tolist() and grad.device.type == "cpu"
+""")
+    ran = suite.run("--attnmem-backend=simulated", "--attnmem-strict=all", "-Wignore")
+    assert ran.outcomes == {"passed": 4}
 
 
 def test_a_step_on_a_model_and_an_optimizer_of_the_module_leaves_nothing(suite):

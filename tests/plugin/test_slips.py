@@ -1,7 +1,5 @@
 """Mistakes that would let a test pass with nothing enforced."""
 
-import pytest
-
 
 def test_slips_of_regions_and_calls(suite):
     ran = suite.tests("""
@@ -71,18 +69,4 @@ def test_integers(qkv): qkv(1, 1, 2, 2, dtype=torch.int8)
     assert ran.row("test_short")["limit_bytes"] == 2
     assert "qkv needs a floating dtype, such as torch.float16 or 'float16', got torch.int8" in (
         ran.text
-    )
-
-
-@pytest.mark.parametrize(
-    ("slip", "meant"), [("gpu", "cuda"), ("cudaa:1", "cuda:1"), ("CPU", "cpu")]
-)
-def test_a_slip_of_a_device_is_told(suite, slip, meant):
-    suite.tests(f"""
-@pytest.mark.memory_budget("1 KiB", device={slip!r})
-def test_it(): pass
-""")
-    assert suite.run().short("test_it") == (
-        f"ERROR: Failed: memory_budget: unknown device {slip!r}; write 'cuda', 'cuda:1' or 'cpu';"
-        f" did you mean {meant!r}?   test_suite.py:4"
     )
