@@ -160,7 +160,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
     session.begin_test()
     set_root(item.config.rootpath)
-    plan = plan_or_fail(item, session)
+    plan = plan_or_fail(item)
     if plan is not None and hasattr(item.config, "workerinput"):
         from .row_writer import RowWriter
 
@@ -185,18 +185,16 @@ def pytest_fixture_setup(
 @pytest.hookimpl(wrapper=True, trylast=True)  # innermost: only the body, no other plugin
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
     """Measures and judges the body."""
-    session = item.config.stash[SESSION]
     plan = item.stash.get(PLAN, None)
     if item.stash.get(MARKS, 0) != sum(1 for _ in item.iter_markers(MARKER)):  # a fixture added one
         from .planner import plan_or_fail
 
-        plan = plan_or_fail(item, session)
+        plan = plan_or_fail(item)
     if plan is None:
         return (yield from _unplanned(item))
     from .call_phase import CallPhase
-    from .row_writer import RowWriter
 
-    return (yield from CallPhase(item, plan, RowWriter(item)).run())
+    return (yield from CallPhase(item, plan).run())
 
 
 def _unplanned(item: pytest.Item) -> Generator[None, object, object]:
@@ -211,9 +209,8 @@ def _unplanned(item: pytest.Item) -> Generator[None, object, object]:
         error = raised
     if PLAN in item.stash:
         from .call_phase import CallPhase
-        from .row_writer import RowWriter
 
-        CallPhase(item, item.stash[PLAN], RowWriter(item)).conclude(error)
+        CallPhase(item, item.stash[PLAN]).conclude(error)
     return result
 
 

@@ -77,9 +77,8 @@ def _state(item: pytest.Item, before: ProgramState | None = None) -> ProgramStat
 
 def forget_state(item: pytest.Item) -> None:
     """Lets go of the states, before the fixtures of the test end."""
-    if _GENERATORS in item.stash:
-        del item.stash[_GENERATORS]
-    for key in (_BEFORE, _AFTER):
+    keys: tuple[pytest.StashKey[Any], ...] = (_GENERATORS, _BEFORE, _AFTER)
+    for key in keys:
         if key in item.stash:
             del item.stash[key]
 
@@ -225,15 +224,10 @@ def _without_captured(config: pytest.Config) -> Iterator[None]:
         yield
     finally:
         capture.read_global_capture()
-        _write_back(texts)
-
-
-def _write_back(texts: tuple[str, str]) -> None:
-    """Writes the output of the first run to the capture again, so that the report shows it."""
-    for text, stream in zip(texts, (sys.stdout, sys.stderr), strict=True):
-        if text:
-            stream.write(text)
-            stream.flush()
+        for text, stream in zip(texts, (sys.stdout, sys.stderr), strict=True):
+            if text:  # of the first run, for the report
+                stream.write(text)
+                stream.flush()
 
 
 @contextmanager

@@ -63,27 +63,21 @@ def offered_openers(config: pytest.Config, name: str) -> Mapping[str, Opener]:
         from ..backends.registry import registered
 
         openers |= registered(added)
+    if name == "auto":
+        return openers
+    from ..backends.registry import BACKENDS, check_name
+    from ..profiles import find_profile
+
+    kind, _, device = name.partition(":")
     try:
-        _check_name(name, openers, profiles)
+        check_name(name, {**BACKENDS, **openers})
+        if kind == "simulated" and device:
+            find_profile(device, profiles)
     except AttnMemError as error:
         given = config.getoption("attnmem_backend") is not None
         source = "--attnmem-backend" if given else "attnmem_backend"
         raise AttnMemError(f"{source}: {error}") from error
     return openers
-
-
-def _check_name(
-    name: str, openers: Mapping[str, Opener], profiles: Sequence[DeviceProfile]
-) -> None:
-    if name == "auto":
-        return
-    from ..backends.registry import BACKENDS, check_name
-    from ..profiles import find_profile
-
-    check_name(name, {**BACKENDS, **openers})
-    kind, _, device = name.partition(":")
-    if kind == "simulated" and device:
-        find_profile(device, profiles)
 
 
 def check_device(config: pytest.Config, openers: Mapping[str, Opener]) -> None:

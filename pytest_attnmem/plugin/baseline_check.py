@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from .traced_runs import TracedRuns
 
 
-_IF_INTENDED = "if this is intended: --attnmem-update all"
-
-
 class BaselineCheck:
     """The baseline of one test. A budget without a limit needs an entry in it."""
 
@@ -172,9 +169,8 @@ class BaselineCheck:
             metric, budget = "retained", replace(budget, metric="retained", limit_bytes=None)
         comparison = regression(metric, number, entry, measurement.place, measured.tolerance)
         reason = f"{comparison}   {self._baseline.name if self._baseline else ''}"
-        return Verdict(
-            Outcome.OVER, reason, measurement, budget, hint=_IF_INTENDED, regression=True
-        )
+        hint = "if this is intended: --attnmem-update all"
+        return Verdict(Outcome.OVER, reason, measurement, budget, hint=hint, regression=True)
 
     def annotate(self, row: Record) -> Record:
         """Returns the row with the bytes of its baseline entry, and its state."""

@@ -264,18 +264,14 @@ class BaselineSession:
             output: dict[str, Any] = self._config.workeroutput  # type: ignore[attr-defined]
             output[_SENT] = self._suite.to_worker_output()
         elif self._mode is not None:
-            if self._session.is_forked:
-                self._lines.append(
-                    f"{self._baseline.name} was not written: this process was forked from the"
-                    " session's"
-                )
-            elif exitstatus in _COMPLETED:
+            forked = self._session.is_forked
+            if exitstatus in _COMPLETED and not forked:
                 with self._session.collect_problem(self._baseline.name):
                     self._write()
             else:
-                self._lines.append(
-                    f"{self._baseline.name} was not written: the session was stopped"
-                )
+                own = "this process was forked from the session's"
+                why = own if forked else "the session was stopped"
+                self._lines.append(f"{self._baseline.name} was not written: {why}")
 
     @pytest.hookimpl(tryfirst=True)  # before the line with the totals
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
@@ -309,7 +305,7 @@ class BaselineSession:
             return ()
         reported = {(row.nodeid, row.region, row.metric) for row in self._session.records}
         vanished = self._suite.vanished(key.test for key in self._baseline.entries)
-        passed = {self._suite.collected.get(nodeid, nodeid) for nodeid in self._passed}
+        passed = self._passed_tests()
         return tuple(
             key
             for key in sorted(self._baseline.entries)
@@ -318,6 +314,9 @@ class BaselineSession:
             and key[:3] not in reported
             and (key.test in passed or key.test in vanished)
         )
+
+    def _passed_tests(self) -> set[str]:
+        return {self._suite.collected.get(nodeid, nodeid) for nodeid in self._passed}
 
     def _write(self) -> None:
         measured, stale = self._measured, self._stale
@@ -345,9 +344,7 @@ class BaselineSession:
         name = self._baseline.name
         lines = [changed(before, after, name, str(self._mode))]
         if self._mode != "prune":
-            rows = self._session.records
-            passed = {self._suite.collected.get(nodeid, nodeid) for nodeid in self._passed}
-            lines.append(left_out(rows, measured, passed, name))
+            lines.append(left_out(self._session.records, measured, self._passed_tests(), name))
         quiet = self._config.option.verbose < 0
         self._lines += [line for part in lines for line in (part[:1] if quiet else part)]
 

@@ -11,7 +11,6 @@ from functools import partial
 import pytest
 
 from .. import errors
-from ..api.attnmem import AttnMem
 from ..api.attribution import of_second_run
 from ..api.conclusion import Exceeded, Part
 from ..budgets.budget import Budget, BudgetSpec, Obstacle, resolve
@@ -45,67 +44,6 @@ from .traced_rerun import TracedRerun, keep_for_unittest, kept_by_unittest
 from .traced_runs import TracedRuns
 
 
-class Regions:
-    """Writes the missing rows of a test's regions, checks and comparisons."""
-
-    def __init__(self, memory: AttnMem, rows: RowWriter) -> None:
-        self._memory = memory
-        self._rows = rows
-
-    def judge_by_baseline(self, repeat: RepeatedRuns | None, runs: TracedRuns) -> None:
-        """Judges the regions by the baseline, now that the test can run again."""
-        for part, verdict, measurement in self._rows.baseline.waiting(repeat):
-            part = replace(part, trace=partial(runs.measurement_of, part))
-            self._memory.conclusions.conclude_again(part, verdict, measurement)
-
-    def caught(self, cause: BaseException | None) -> list[Exceeded]:
-        """Returns the exceeded limits that no report shows, because the test caught the error.
-
-        A skip reports no limit, even if it is raised from the error of a limit; and a test that
-        skips itself may leave a limit that was not enforced.
-        """
-        skipped = isinstance(cause, pytest.skip.Exception)
-        return [
-            exceeded
-            for exceeded in self._memory.conclusions.exceeded
-            if not exceeded.reported
-            and (exceeded.is_over if skipped else not exceeded.explains(cause))
-        ]
-
-    def unentered(self) -> list[str]:
-        """Writes a row for each region that was never entered; returns texts."""
-        names = [region.name for region in self._memory.regions if not region.entered]
-        for name in names:
-            never = not_enforced("the region was never entered", Obstacle.NOT_FINISHED)
-            self._rows.write(Part(name, AttentionShape({})), never, None)
-        return [f"region {name!r} was never entered; use it in a 'with'" for name in names]
-
-    def abandoned(self) -> list[str]:
-        """Writes a row for each region that is still open, as in a generator.
-
-        Returns the texts of those that fail the test.
-        """
-        texts = []
-        for region in self._memory.regions:
-            if region.abandon():
-                shape = AttentionShape({})
-                part = Part(region.name, shape, region.primed, limited=region.limited)
-                verdict = not_enforced("the test ended inside the region", Obstacle.REGION_OPEN)
-                self._rows.write(part, verdict, None)
-                if self._memory.conclusions.fails(part, verdict):
-                    texts.append(f"{region.name}: {explain(verdict, shape)}")
-        return texts
-
-    def explain_the_rest(self, runs: TracedRuns) -> None:
-        """Adds the held tensors to the rows of regions within their limits."""
-        for region in [*self._memory.regions]:
-            measured = region.measurement
-            if measured is not None and not measured.held and measured.unmeasured is None:
-                with suppress(AttnMemError):
-                    traced = runs.region(region.name, region.primed)
-                    self._rows.attach_held(region.name, of_second_run(traced))
-
-
 class BudgetExceeded(errors.BudgetExceeded, pytest.fail.Exception):  # type: ignore[name-defined, misc]
     """A test exceeded its budget: a failure without a traceback."""
 
@@ -118,14 +56,13 @@ class BudgetExceeded(errors.BudgetExceeded, pytest.fail.Exception):  # type: ign
 class CallPhase:
     """Measures and judges one test."""
 
-    def __init__(self, item: pytest.Item, plan: Plan, rows: RowWriter) -> None:
+    def __init__(self, item: pytest.Item, plan: Plan) -> None:
         self._item = item
         self._plan = plan
-        self._rows = rows
+        self._rows = RowWriter(item)
         self._conclusions = plan.memory.conclusions
         self._over = self._mistaken = False
-        self._body = MeasuredBody(item, plan, rows)
-        self._regions = Regions(plan.memory, rows)
+        self._body = MeasuredBody(item, plan, self._rows)
         self._compiled = CompiledCheck(item, plan.memory)
 
     def run(self) -> Generator[None, object, object]:
@@ -185,24 +122,26 @@ class CallPhase:
         filled = not self._plan.warmup and any(one and one.retained_bytes for one in measurements)
         failed = cause is not None
         runs = TracedRuns(self._item, self._plan.memory, failed, empty_caches=filled)
-        abandoned = self._regions.abandoned()
+        abandoned = self._abandoned()
         repeat = None if failed else RepeatedRuns(self._item)
-        self._regions.judge_by_baseline(repeat, runs)
+        for part, verdict, measured in self._rows.baseline.waiting(repeat):
+            part = replace(part, trace=partial(runs.measurement_of, part))
+            self._conclusions.conclude_again(part, verdict, measured)
         if self._conclusions.explain != "off":
             self._conclusions.complete(lambda part: partial(runs.measurement_of, part))
             error, cause = self._with_completed(error, cause)
         texts = self._judge_all(measurements, cause, runs)
         if cause is None:
-            unentered = self._regions.unentered()
+            unentered = self._unentered()
             self._mistaken |= bool(unentered)
             texts += [*unentered, *abandoned]
-        caught = self._regions.caught(cause)
+        caught = self._caught(cause)
         texts += [str(exceeded.error) for exceeded in caught]
         self._over |= any(exceeded.is_over for exceeded in caught)
         if (unknown := failure_of(self._item, cause)) is not None:
             texts = texts or [str(unknown)]
         if self._conclusions.explain == "all" and cause is None:
-            self._regions.explain_the_rest(runs)
+            self._explain_the_rest(runs)
         if self._conclusions.explain != "off" and cause is None:
             self._derive(runs)
         skipped = bool(caught or unknown) and isinstance(cause, pytest.skip.Exception)
@@ -250,6 +189,55 @@ class CallPhase:
                 raise pytest.fail.Exception(str(error), pytrace=False) from None
             raise error
 
+    # The parts of the test: its regions, checks and comparisons
+
+    def _caught(self, cause: BaseException | None) -> list[Exceeded]:
+        """Returns the exceeded limits that no report shows, because the test caught the error.
+
+        A skip reports no limit, even if it is raised from the error of a limit; and a test that
+        skips itself may leave a limit that was not enforced.
+        """
+        skipped = isinstance(cause, pytest.skip.Exception)
+        return [
+            exceeded
+            for exceeded in self._conclusions.exceeded
+            if not exceeded.reported
+            and (exceeded.is_over if skipped else not exceeded.explains(cause))
+        ]
+
+    def _unentered(self) -> list[str]:
+        """Writes a row for each region that was never entered; returns texts."""
+        names = [region.name for region in self._plan.memory.regions if not region.entered]
+        for name in names:
+            never = not_enforced("the region was never entered", Obstacle.NOT_FINISHED)
+            self._rows.write(Part(name, AttentionShape({})), never, None)
+        return [f"region {name!r} was never entered; use it in a 'with'" for name in names]
+
+    def _abandoned(self) -> list[str]:
+        """Writes a row for each region that is still open, as in a generator.
+
+        Returns the texts of those that fail the test.
+        """
+        texts = []
+        for region in self._plan.memory.regions:
+            if region.abandon():
+                shape = AttentionShape({})
+                part = Part(region.name, shape, region.primed, limited=region.limited)
+                verdict = not_enforced("the test ended inside the region", Obstacle.REGION_OPEN)
+                self._rows.write(part, verdict, None)
+                if self._conclusions.fails(part, verdict):
+                    texts.append(f"{region.name}: {explain(verdict, shape)}")
+        return texts
+
+    def _explain_the_rest(self, runs: TracedRuns) -> None:
+        """Adds the held tensors to the rows of regions within their limits."""
+        for region in [*self._plan.memory.regions]:
+            measured = region.measurement
+            if measured is not None and not measured.held and measured.unmeasured is None:
+                with suppress(AttnMemError):
+                    traced = runs.measured(region.name, region.primed)
+                    self._rows.attach_held(region.name, of_second_run(traced))
+
     def _judge_all(
         self,
         measurements: list[Measurement | None],
@@ -278,7 +266,7 @@ class CallPhase:
                 "",
                 shape,
                 primed,
-                partial(runs.whole, primed, holders=spec.metric != "retained"),
+                partial(runs.measured, "", primed, holders=spec.metric != "retained"),
                 None if cause is not None or self._plan.default else growth.explanation,
                 ending_of(cause),
                 limited=spec.is_promise and own,

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from .plan import PLAN
-from .session import SESSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,10 +20,8 @@ def attnmem(request: pytest.FixtureRequest) -> AttnMem:
     item = request.node
     if PLAN not in item.stash:  # requested by name while the test runs
         from .planner import make_plan
-        from .row_writer import RowWriter
 
-        plan = make_plan(item, item.config.stash[SESSION], RowWriter(item), wanted=True)
-        item.stash[PLAN] = plan
+        item.stash[PLAN] = make_plan(item, wanted=True)
     memory: AttnMem = item.stash[PLAN].memory
     return memory
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import warnings
+from collections import UserDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -68,8 +69,7 @@ def renew_fixtures(item: pytest.Item) -> None:
     arguments: dict[str, Any] | None = getattr(item, "funcargs", None)
     if made is None or arguments is None:  # a doctest, or a class of unittest, which has setUp
         return
-    names = [name for name, fixture in made.items() if is_made_anew(fixture)]
-    name = ""
+    names, name = own_fixtures(item), ""
     try:
         for name in reversed(names):
             made[name].finish(request)
@@ -114,7 +114,8 @@ def made_anew(item: Any, names: Sequence[str]) -> Iterator[None]:
             patch.delitem(_places(request), name, raising=False)
         try:
             for name in names:
-                value = _value(request, name)
+                with _as_budget_error(name):
+                    value = request.getfixturevalue(name)
                 if name in item.funcargs:
                     patch.setitem(item.funcargs, name, value)
             yield
@@ -129,11 +130,6 @@ def _places(request: Any) -> dict[str, int]:
     """Returns which of the fixtures of a name pytest 8.0 has made, the last one first."""
     found: dict[str, int] = getattr(request, "_arg2index", {})
     return found
-
-
-def _value(request: pytest.FixtureRequest, name: str) -> object:
-    with _as_budget_error(name):
-        return request.getfixturevalue(name)
 
 
 @contextmanager
@@ -202,7 +198,8 @@ def is_made_once(item: Any, argument: str) -> str:
 @contextmanager
 def noted(item: pytest.Item, fixture: str) -> Iterator[None]:
     """Records the arguments that a fixture reads while it is made, if a contract varies any."""
-    if not _has_contract(item.stash.get(PLAN, None)):
+    plan: Plan | None = item.stash.get(PLAN, None)
+    if plan is None or not any(spec.contracts for spec, _ in plan.budgets):
         yield
         return
     read: set[str] = set()
@@ -223,26 +220,13 @@ def noted(item: pytest.Item, fixture: str) -> Iterator[None]:
             item.stash.setdefault(_READ, {})[fixture] = frozenset(read)
 
 
-class _Watched(Mapping[str, object]):
+class _Watched(UserDict[str, object]):
     """The parameters of a test; records the parameters that are read."""
 
     def __init__(self, params: Mapping[str, object], read: set[str]) -> None:
-        self._params = params
+        super().__init__(params)
         self._read = read
 
     def __getitem__(self, name: str) -> object:
         self._read.add(name)
-        return self._params[name]
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._params
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._params)
-
-    def __len__(self) -> int:
-        return len(self._params)
-
-
-def _has_contract(plan: Plan | None) -> bool:
-    return plan is not None and any(spec.contracts for spec, _ in plan.budgets)
+        return super().__getitem__(name)

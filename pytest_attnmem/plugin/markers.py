@@ -35,7 +35,15 @@ class MarkerLine:
         self._item, self._node, self._metric = item, node, metric
 
     def __str__(self) -> str:
-        return _line_of(self._item, self._node, self._metric)
+        """The line of the marker, or of the test if that line cannot be found."""
+        item = self._item
+        try:
+            source = inspect.unwrap(self._node.obj)
+            lines, start = inspect.getsourcelines(source)
+            file = Path(inspect.getsourcefile(source) or item.path)
+        except (AttributeError, OSError, TypeError):
+            return f"{item.path.name}:{(item.location[1] or 0) + 1}"
+        return f"{file.name}:{max(start, 1) + _line(lines, self._metric)}"
 
 
 #: By the id of a marker: the marker and its budget, which the tests of a parametrization share.
@@ -88,7 +96,7 @@ def _markers(item: pytest.Item) -> Iterator[tuple[Any, Any, object]]:
     Pytest lists the markers of a function or class in source order, the markers of a base class
     before its subclass, and the markers of a function before its parameter set.
     """
-    own = [*getattr(getattr(item, "callspec", None), "marks", ())]
+    own = getattr(getattr(item, "callspec", None), "marks", ())
     for node, group in groupby(item.iter_markers_with_node(MARKER), key=itemgetter(0)):
         defined = getattr(node, "obj", None)
         owners = [*getattr(defined, "__mro__", (defined,))]
@@ -130,17 +138,6 @@ def backend_name(spec: BudgetSpec, running: str = "auto") -> str | None:
     raise BudgetError(
         f"backend={spec.backend!r} does not measure device={spec.device!r}; give one of the two"
     )
-
-
-def _line_of(item: pytest.Item, node: Any, metric: str) -> str:
-    """Returns the line of the marker on ``node``, or of the test if the line cannot be found."""
-    try:
-        source = inspect.unwrap(node.obj)
-        lines, start = inspect.getsourcelines(source)
-        file = Path(inspect.getsourcefile(source) or item.path)
-    except (AttributeError, OSError, TypeError):
-        return f"{item.path.name}:{(item.location[1] or 0) + 1}"
-    return f"{file.name}:{max(start, 1) + _line(lines, metric)}"
 
 
 def _line(lines: list[str], metric: str) -> int:

@@ -13,7 +13,7 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
@@ -43,56 +43,38 @@ def names_cuda(item: pytest.Item) -> bool:
     """
     owner = getattr(item, "cls", None)
     own = vars(owner) if owner else {}
-    known = item.config.stash.setdefault(_DEFINITIONS, {})
-    reader = _Reader(dict(values_of(item)), owner, str(item.path.parent), known)
     try:
         function = inspect.unwrap(getattr(item, "obj", None) or (lambda: None))
         functions = [getattr(function, "__func__", function)]
         functions += [own[name] for name in _METHODS_BEFORE if name in own]
-        return any(reader.finds(one) for one in functions if isinstance(one, FunctionType))
+        return _names_cuda([one for one in functions if isinstance(one, FunctionType)], item)
     except (ProgramRefused, Exception):  # of objects that are looked at
         return False
 
 
-class _Reader:
-    """Reads functions, each once."""
-
-    def __init__(
-        self,
-        arguments: Mapping[str, Any],
-        owner: type | None,
-        folder: str,
-        definitions: _Definitions,
-    ) -> None:
-        self._arguments = arguments
-        self._owner = owner
-        self._folder = folder
-        self._definitions = definitions
-        self._seen: set[Any] = set()
-
-    def finds(self, function: FunctionType) -> bool:
-        """Returns True if the function, or one that it refers to, names ``cuda``."""
-        waiting = [function]
-        arguments = self._arguments
-        while waiting and len(self._seen) < _MOST:
-            function = waiting.pop()
-            if function.__code__ in self._seen:
-                continue
-            self._seen.add(function.__code__)
-            if function.__code__ not in self._definitions:
-                self._definitions[function.__code__] = _parsed(function)
-            tree = self._definitions[function.__code__]
-            if tree is None:
-                continue
-            scope = {**_scope(function), **arguments, "self": self._owner}
-            search = _Search(scope, self._folder)
-            for statement in tree.body:
-                search.visit(statement)
-            if search.found:
-                return True
-            waiting += search.functions
-            arguments = {}
-        return False
+def _names_cuda(functions: Sequence[FunctionType], item: pytest.Item) -> bool:
+    """Returns True if one of the functions, or one that it refers to, names ``cuda``."""
+    owner, folder = getattr(item, "cls", None), str(item.path.parent)
+    definitions = item.config.stash.setdefault(_DEFINITIONS, {})
+    seen: set[CodeType] = set()
+    waiting = [(function, dict(values_of(item))) for function in reversed(functions)]
+    while waiting and len(seen) < _MOST:
+        function, arguments = waiting.pop()
+        if function.__code__ in seen:
+            continue
+        seen.add(function.__code__)
+        if function.__code__ not in definitions:
+            definitions[function.__code__] = _parsed(function)
+        tree = definitions[function.__code__]
+        if tree is None:
+            continue
+        search = _Search({**_scope(function), **arguments, "self": owner}, folder)
+        for statement in tree.body:
+            search.visit(statement)
+        if search.found:
+            return True
+        waiting += [(one, {}) for one in search.functions]
+    return False
 
 
 class _Search(ast.NodeVisitor):

@@ -20,22 +20,20 @@ from .options import MARKER
 from .plan import FIXTURES, MARKS, PLAN, Plan, budget_of_unmarked
 from .ranks import check_ranks, world_of
 from .row_writer import RowWriter
-from .session import Session
+from .session import SESSION
 from .world_runs import names_world
 
 
-def plan_or_fail(item: pytest.Item, session: Session) -> Plan | None:
+def plan_or_fail(item: pytest.Item) -> Plan | None:
     """Returns the test's plan, or fails the test in one line."""
-    rows = RowWriter(item)
     earlier = item.stash.get(PLAN, None)
-    memory = earlier.memory if earlier is not None else None
     plan, problem = None, ""
     try:
-        plan = make_plan(item, session, rows, memory)
+        plan = make_plan(item, None if earlier is None else earlier.memory)
     except AttnMemError as error:
         problem = str(error)
     if problem:
-        rows.write_unmeasured(problem)
+        RowWriter(item).write_unmeasured(problem)
         pytest.fail(problem, pytrace=False)
     item.stash[MARKS] = sum(1 for _ in item.iter_markers(MARKER))
     if plan is not None:
@@ -44,12 +42,7 @@ def plan_or_fail(item: pytest.Item, session: Session) -> Plan | None:
 
 
 def make_plan(
-    item: pytest.Item,
-    session: Session,
-    rows: RowWriter,
-    memory: AttnMem | None = None,
-    *,
-    wanted: bool = False,
+    item: pytest.Item, memory: AttnMem | None = None, *, wanted: bool = False
 ) -> Plan | None:
     """Returns the plan for ``item``; None if it measures nothing, unless a plan is ``wanted``.
 
@@ -58,6 +51,7 @@ def make_plan(
     Raises:
         AttnMemError: a marker cannot be read, or its backend is not available.
     """
+    session = item.config.stash[SESSION]
     settings = session.settings
     specs = () if settings.disable else read_markers(item, session.parsed, settings.backend)
     if specs:
@@ -72,7 +66,7 @@ def make_plan(
     memory = memory or AttnMem(
         session.primed,
         tuple(Source("the marker", spec.symbols) for spec in specs),
-        None if settings.disable else rows,
+        None if settings.disable else RowWriter(item),
         backend=names[0] if names else settings.backend,
         strict=Strictness(settings.strict, named=named),
         explain=settings.explain,

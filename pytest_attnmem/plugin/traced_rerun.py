@@ -68,30 +68,22 @@ class TracedRerun:
         self._regions: dict[str, Measurement] = {}
         self._error: BaseException | None = None
 
-    def whole(self, primed: PrimedBackend) -> Measurement:
-        """Returns the measurement of the test's body.
+    def measured(self, name: str, primed: PrimedBackend) -> Measurement:
+        """Returns the measurement of a region, or with ``""`` of the test's body.
 
         Raises:
-            AttnMemError: this run failed, but the first did not.
+            AttnMemError: this run did not reach the region, or it failed and the first did not.
         """
         device = primed.backend.device
         if device not in self._whole:
             self._run(primed)
+        if name:
+            if name not in self._regions:
+                raise AttnMemError(f"the second run did not reach region {name!r}")
+            return self._regions[name]
         if self._error is not None and not (self._failed and device in self._whole):
             raise AttnMemError(raised(self._error)) from self._error
         return self._whole[device]
-
-    def region(self, name: str, primed: PrimedBackend) -> Measurement:
-        """Returns the measurement of a region.
-
-        Raises:
-            AttnMemError: the second run did not reach the region.
-        """
-        if primed.backend.device not in self._whole:
-            self._run(primed)
-        if name not in self._regions:
-            raise AttnMemError(f"the second run did not reach region {name!r}")
-        return self._regions[name]
 
     def unpinned(self, first: Measurement, primed: PrimedBackend) -> Measurement:
         """Returns ``first`` with the retained bytes of this run, in which nothing is imported.
@@ -112,7 +104,7 @@ class TracedRerun:
             AttnMemError: this run failed, but the first did not.
         """
         self._run(primed, trace=False)
-        return self.whole(primed)
+        return self.measured("", primed)
 
     def _run(self, primed: PrimedBackend, *, trace: bool = True) -> None:
         self._run_once(primed, trace=trace)
@@ -176,7 +168,7 @@ def left_by(
     memory, search = item.stash[PLAN].memory, SearchTime()
     rerun = TracedRerun(item, memory, False, None, "retained", search, empty_caches=empty_caches)
     try:
-        traced = rerun.region(region, primed) if region else rerun.whole(primed)
+        traced = rerun.measured(region, primed)
     except AttnMemError:
         return ""
     return f": {_described(traced.left[0])}" if traced.left else ""

@@ -51,38 +51,27 @@ class TracedRuns:
         """
         if part.primed is None:
             raise AttnMemError(f"{part.name} does not run again with its test")
-        own = self._with_holders(self._own.region(part.name, part.primed), part.primed)
-        return self._proved(part.name, own, part.primed)
+        return self.measured(part.name, part.primed, holders=True)
 
-    def whole(self, primed: PrimedBackend, *, holders: bool = False) -> Measurement:
-        """Returns the measurement of the test's body; with ``holders``, of the tensors at its peak.
+    def measured(self, name: str, primed: PrimedBackend, *, holders: bool = False) -> Measurement:
+        """Returns the measurement of a region, or with ``""`` of the test's body.
 
-        Raises:
-            AttnMemError: this run failed, but the first did not.
-        """
-        own = self._own.whole(primed)
-        return self._proved("", self._with_holders(own, primed) if holders else own, primed)
-
-    def region(self, name: str, primed: PrimedBackend) -> Measurement:
-        """Returns the measurement of a region.
+        With ``holders``, it has who holds the tensors at its peak.
 
         Raises:
-            AttnMemError: the second run did not reach the region.
+            AttnMemError: this run did not reach the region, or it failed and the first did not.
         """
-        return self._proved(name, self._own.region(name, primed), primed)
+        own = self._own.measured(name, primed)
+        return self._proved(name, self._with_holders(own, primed) if holders else own, primed)
 
     def without_holders(self, name: str, primed: PrimedBackend) -> Measurement:
-        """Returns the measurement of a region, or of the body; from now on nobody is searched for.
-
-        Raises:
-            AttnMemError: this run failed, or did not reach the region.
-        """
+        """Returns the measurement as above; from now on nobody is searched for."""
         self._search.left = 0.0
-        return self.region(name, primed) if name else self.whole(primed)
+        return self.measured(name, primed)
 
     def _with_holders(self, own: Measurement, primed: PrimedBackend) -> Measurement:
         """Returns the measurement with who holds the tensors at its peak, from one more run."""
-        whole = self._own.whole(primed).tensors
+        whole = self._own.measured("", primed).tensors
         if own.tensors is None or whole is None or self._search.left <= 0:
             return own
         at_end = zip(own.tensors.at_end, own.left, strict=True)
@@ -93,7 +82,7 @@ class TracedRuns:
                 self._item, self._memory, False, search=watch, empty_caches=self._empty_caches
             )
             with suppress(AttnMemError):
-                again.whole(primed)
+                again.measured("", primed)
             gc.collect()  # the search saw frames that run, and frames may be in cycles
         found |= watch.found
         at_peak = zip(own.tensors.at_peak, own.held, strict=True)
@@ -121,7 +110,7 @@ class TracedRuns:
         elsewhere = []
         for symbol, size, run in self._elsewhere[device]:
             try:
-                there = run.region(name, primed) if name else run.whole(primed)
+                there = run.measured(name, primed)
             except AttnMemError:
                 continue
             if there.tensors is not None:
@@ -137,7 +126,7 @@ class TracedRuns:
             size = {symbol: (own, other)}
             run = TracedRerun(self._item, self._memory, False, size, arguments=arguments)
             try:
-                run.whole(primed)
+                run.measured("", primed)
             except AttnMemError:
                 continue
             yield symbol, other, run
