@@ -5,6 +5,7 @@ docs/evidence/reliability.md.
 """
 
 import errno
+from functools import partial
 from typing import NamedTuple
 
 OURS = "pytest_attnmem."
@@ -45,8 +46,8 @@ class Fault(NamedTuple):
     target: str
     """The function, by its module."""
     error: BaseException
-    says: tuple[str, ...]
-    """Lines that the session prints."""
+    lines: tuple[str, ...] = ()
+    """Lines that the session prints; the error alone, if there are none."""
     judged: bool = False
     """True if the tests are judged all the same."""
     body: bool = True
@@ -54,58 +55,48 @@ class Fault(NamedTuple):
     written: bool = False
     """True if the baseline is written all the same."""
 
+    @property
+    def says(self) -> tuple[str, ...]:
+        """The lines that the session prints."""
+        return self.lines or (f"E   {type(self.error).__name__}: {self.error}",)
+
+
+_measure, _judge = partial(Fault, "measure"), partial(Fault, "judge")
+_write = partial(Fault, "write", judged=True)
+_report = partial(Fault, "report", judged=True, written=True)
+
 
 def _not_written(name: str, why: str) -> str:
     return f"attnmem: {name} could not be written: {why}"
 
 
+_WINDOW = f"{OURS}measurement.window.Window"
 FAULTS = (
-    Fault(
-        "measure",
+    _measure(
         "an error where a window begins",
         f"{OURS}measurement.window_stack.WindowStack.open",
         RuntimeError("no counters"),
-        ("E   RuntimeError: no counters",),
         body=False,
     ),
-    Fault(
-        "measure",
+    _measure(
         "an error where a window reads the device",
-        f"{OURS}measurement.window.Window.add",
+        f"{_WINDOW}.add",
         RuntimeError("device lost"),
         ("E   RuntimeError: device lost", "E   LookupError: mine"),
     ),
-    Fault(
-        "measure",
-        "no memory for the measurement",
-        f"{OURS}measurement.window.Window.close",
-        MemoryError("no room"),
-        ("E   MemoryError: no room",),
+    _measure("no memory for the measurement", f"{_WINDOW}.close", MemoryError("no room")),
+    _measure(
+        "an error in the collection of garbage", "gc.collect", MemoryError("no room"), body=False
     ),
-    Fault(
-        "measure",
-        "an error in the collection of garbage",
-        "gc.collect",
-        MemoryError("no room"),
-        ("E   MemoryError: no room",),
-        body=False,
+    _judge(
+        "an error in the judgement", f"{OURS}plugin.call_phase.judge_body", RuntimeError("a fault")
     ),
-    Fault(
-        "judge",
-        "an error in the judgement",
-        f"{OURS}plugin.call_phase.judge_body",
-        RuntimeError("a fault"),
-        ("E   RuntimeError: a fault",),
-    ),
-    Fault(
-        "judge",
+    _judge(
         "an error in the comparison with the baseline",
         f"{OURS}plugin.baseline_check.BaselineCheck.judge",
         MemoryError("no room"),
-        ("E   MemoryError: no room",),
     ),
-    Fault(
-        "write",
+    _write(
         "a full disk",
         "os.fsync",
         FULL,
@@ -114,26 +105,20 @@ FAULTS = (
             " device",
             "attnmem: cannot write {folder}/rows.json: No space left on device",
         ),
-        judged=True,
     ),
-    Fault(
-        "write",
+    _write(
         "a file system that became read-only",
         "tempfile.mkstemp",
         READ_ONLY,
         ("attnmem: b.json was not written: cannot write {folder}/b.json: Read-only file system",),
-        judged=True,
     ),
-    Fault(
-        "write",
+    _write(
         "no memory for the baseline's text",
         f"{OURS}baselines.file.render",
         MemoryError("no room"),
         (_not_written("b.json", "MemoryError: no room"),),
-        judged=True,
     ),
-    Fault(
-        "report",
+    _report(
         "no memory for the totals",
         f"{OURS}report.summary.summarise",
         MemoryError("no room"),
@@ -141,26 +126,18 @@ FAULTS = (
             _not_written("the reports", "MemoryError: no room"),
             _not_written("the budgets", "MemoryError: no room"),
         ),
-        judged=True,
-        written=True,
     ),
-    Fault(
-        "report",
+    _report(
         "an error in the text of a report",
         f"{OURS}report.json.render",
         RuntimeError("a fault"),
         (_not_written("the json report", "RuntimeError: a fault"),),
-        judged=True,
-        written=True,
     ),
-    Fault(
-        "report",
+    _report(
         "an error in the table",
         f"{OURS}report.terminal.render_table",
         RuntimeError("a fault"),
         (_not_written("the budgets", "RuntimeError: a fault"),),
-        judged=True,
-        written=True,
     ),
 )
 
