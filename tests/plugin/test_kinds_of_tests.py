@@ -137,28 +137,24 @@ class TestAsync(unittest.IsolatedAsyncioTestCase):
 
 @pytest.mark.memory_budget(10, warmup=1)
 def test_fails(): raise ValueError("no weights")
-""").run()
-    assert ran.outcomes == {"passed": 4, "failed": 1}
-    assert ran.row("test_it", "part")["peak_bytes"] == 10
-    assert ran.outcome("TestIt::test_it") == ran.outcome("TestAsync::test_it") == "within"
-    assert ran.outcome("test_fails") == "not enforced: the test failed: ValueError"
-    assert ran.short("test_fails") == "FAILED: ValueError: no weights"
-    assert len(ran.rows) == 5
 
-
-def test_a_test_that_only_uses_a_fixture_is_measured_where_it_asks_for_it(scripted):
-    ran = scripted.tests("""
-def test_regions(attnmem):
+def test_regions(attnmem):  # measured where it asks for it
     with attnmem.region("first", 10):
         memory.use(10)
     with attnmem.region("second") as second:
         memory.use(20)
     assert second.measurement.peak_bytes == 20
 """).run()
-    assert [(row["region"], row["outcome"], row["peak_bytes"]) for row in ran.rows] == [
-        ("first", "within", 10),
-        ("second", None, 20),
-    ]
+    assert ran.outcomes == {"passed": 5, "failed": 1}
+    assert ran.outcome("test_regions", "first") == "within"
+    assert ran.row("test_regions", "first")["peak_bytes"] == 10
+    second = ran.row("test_regions", "second")
+    assert (second["outcome"], second["peak_bytes"]) == (None, 20)
+    assert ran.row("test_it", "part")["peak_bytes"] == 10
+    assert ran.outcome("TestIt::test_it") == ran.outcome("TestAsync::test_it") == "within"
+    assert ran.outcome("test_fails") == "not enforced: the test failed: ValueError"
+    assert ran.short("test_fails") == "FAILED: ValueError: no weights"
+    assert len(ran.rows) == 7
 
 
 @pytest.mark.parametrize("name", ["attnmem", "qkv"])

@@ -57,41 +57,7 @@ class TestIt:
     )
 
 
-def test_a_limit_may_be_a_callable_or_a_dict_by_device(scripted):
-    ran = scripted.tests("""
-def scores(shape): return shape.B * shape.N ** 2
-
-@pytest.mark.parametrize("batch_size, seq_len", [(2, 8)])
-@pytest.mark.memory_budget(limit=scores, exact=True)
-def test_it(batch_size, seq_len): memory.use(128)
-
-@pytest.mark.memory_budget({"cuda": 1, "scripted": "2*lanes", "default": 3}, exact=True)
-def test_here(): memory.use(16)
-
-@pytest.mark.memory_budget({"cuda": 1, "default": 3}, exact=True)
-def test_default(): memory.use(3)
-
-@pytest.mark.memory_budget({"cuda": 1, "sm90": 2})
-def test_elsewhere(): memory.use(1)
-
-@pytest.mark.memory_budget(10, metric="reserved")
-def test_unmeasured(): memory.use(1)
-""").run("--attnmem-strict=off")
-    assert ran.outcomes == {"passed": 5}
-    assert ran.outcome("test_it[2-8]") == "within"
-    assert ran.row("test_it[2-8]")["budget"] == "scores"
-    assert ran.row("test_it[2-8]")["shape"] == {"B": 2, "N": 8, "M": 8}
-    assert ran.row("test_here")["budget"] == "scripted: 2*lanes"
-    assert ran.row("test_default")["budget"] == "default: 3 B"
-    assert ran.outcome("test_elsewhere") == (
-        "not enforced: no limit for scripted, only for cuda, sm90"
-    )
-    assert ran.outcome("test_unmeasured", metric="reserved") == (
-        "not enforced: reserved is not measured on scripted"
-    )
-
-
-def test_equality_passes_and_exact_fails_on_less(scripted):
+def test_equality_passes_exact_fails_on_less_and_a_limit_may_be_a_callable_or_a_dict(scripted):
     ran = scripted.tests("""
 budget = pytest.mark.memory_budget
 
@@ -112,21 +78,50 @@ def test_bare(): memory.use(123)
 
 @budget()
 def test_called(): memory.use(123)
-""").run()
-    assert ran.outcomes == {"passed": 5, "failed": 2}
+
+def scores(shape): return shape.B * shape.N ** 2
+
+@pytest.mark.parametrize("batch_size, seq_len", [(2, 8)])
+@budget(limit=scores, exact=True)
+def test_it(batch_size, seq_len): memory.use(128)
+
+@budget({"cuda": 1, "scripted": "2*lanes", "default": 3}, exact=True)
+def test_here(): memory.use(16)
+
+@budget({"cuda": 1, "default": 3}, exact=True)
+def test_default(): memory.use(3)
+
+@budget({"cuda": 1, "sm90": 2})
+def test_elsewhere(): memory.use(1)
+
+@budget(10, metric="reserved")
+def test_unmeasured(): memory.use(1)
+""").run("--attnmem-strict=off")
+    assert ran.outcomes == {"passed": 10, "failed": 2}
     assert ran.short("test_less") == (
         "FAILED: BudgetExceeded: peak 99 B is under the exact budget 100 B by 1 B on scripted:"
         " write the improvement down, 99"
     )
-    assert [row["nodeid"][-5:] for row in ran.rows if row["outcome"] == "over"] == [
-        "_less",
-        "r[16]",
-    ]
+    over = {row["nodeid"].partition("::")[2] for row in ran.rows if row["outcome"] == "over"}
+    assert over == {"test_less", "test_of_one_parameter[16]"}
     for test in ("test_bare", "test_called"):
         assert ran.row(test)["peak_bytes"] == 123
         assert ran.outcome(test) == (
             "not enforced: no baseline entry; --attnmem-update new writes one"
         )
+    budgets = {
+        "test_it[2-8]": "scores",
+        "test_here": "scripted: 2*lanes",
+        "test_default": "default: 3 B",
+    }
+    for test, budget in budgets.items():
+        assert (ran.outcome(test), ran.row(test)["budget"]) == ("within", budget)
+    assert ran.row("test_it[2-8]")["shape"] == {"B": 2, "N": 8, "M": 8}
+    for test, metric, reason in (
+        ("test_elsewhere", "peak", "no limit for scripted, only for cuda, sm90"),
+        ("test_unmeasured", "reserved", "reserved is not measured on scripted"),
+    ):
+        assert ran.outcome(test, metric=metric) == f"not enforced: {reason}"
 
 
 def test_the_budget_of_attention_is_exact_to_the_byte(suite):

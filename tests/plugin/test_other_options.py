@@ -54,12 +54,18 @@ def test_a_broken_budget_is_a_failure_to_the_cache(scripted):
     assert [row["nodeid"] for row in ran.rows] == ["test_suite.py::test_over"]
 
 
-def test_the_debugger_opens_on_a_broken_budget(scripted):
+def test_the_debugger_opens_on_a_broken_budget_and_at_a_breakpoint(scripted):
     scripted.write(DEBUGGER, "quiet.py")
-    scripted.write(SUITE)
+    scripted.write(f"""{SUITE}
+@pytest.mark.memory_budget(100)
+def test_stops():
+    breakpoint()
+    memory.use(100)
+""")
     ran = scripted.run("--pdb", "--pdbcls=quiet:Quiet")
-    assert ran.outcomes == {"failed": 1, "passed": 1}
-    assert ran.text.count("the debugger is on") == 1
+    assert ran.outcomes == {"failed": 1, "passed": 2}
+    assert ran.text.count("the debugger is on") == 2
+    assert ran.outcome("test_stops") == "within"
     assert "peak 101 B exceeds budget 100 B by 1 B on scripted" in ran.result.outlines
     assert ran.row("test_over")["held"] != []
 
@@ -85,19 +91,6 @@ class TestIt(unittest.TestCase):
     steps = (scripted.path / "steps.txt").read_text().splitlines()
     assert steps == ["set up", "tear down"] * (2 + warmup)
     assert ran.text.count("the debugger is on") == 1
-
-
-def test_a_breakpoint_in_a_body_opens_the_debugger(scripted):
-    scripted.write(DEBUGGER, "quiet.py")
-    ran = scripted.tests("""
-@pytest.mark.memory_budget(100)
-def test_it():
-    breakpoint()
-    memory.use(100)
-""").run("--pdbcls=quiet:Quiet")
-    assert ran.outcomes == {"passed": 1}
-    assert ran.text.count("the debugger is on") == 1
-    assert ran.outcome("test_it") == "within"
 
 
 def test_without_a_terminal_the_file_is_written_and_the_exit_code_is_the_same(scripted):

@@ -147,26 +147,7 @@ def test_wrong():
     assert lenient.outcome("test_wrong") == unknown
 
 
-def test_warmups_and_fixtures_of_modules_are_simulated_too(suite):
-    suite.tests("""
-@pytest.fixture(scope="module")
-def layer():
-    return torch.nn.Linear(64, 64)
-
-@pytest.mark.memory_budget("B*N*64*itemsize", backend="simulated", B=2, N=32, warmup=1,
-                           dtype=torch.float32)
-@pytest.mark.parametrize("again", [0, 1])
-def test_layer(layer, again):
-    assert layer.weight.is_cuda
-    with torch.no_grad():
-        layer(torch.ones(2 * 32, 64)[:0])
-        layer(torch.empty(0, 64))
-        del layer
-""")
-    assert suite.run().outcomes == {"passed": 2}
-
-
-def test_regions_and_measurements_know_their_own_and_a_real_backend_measures_beside(suite):
+def test_parts_warm_ups_and_fixtures_are_simulated_and_a_real_backend_measures_beside(suite):
     ran = suite.tests("""
 def test_parts(attnmem):
     x = torch.ones(256, device=attnmem.device)
@@ -186,6 +167,20 @@ def test_both(attnmem):
     simulated = attnmem.measure(step, backend="simulated")
     assert real.retained_bytes == simulated.retained_bytes == 0
     assert real.peak_bytes == simulated.peak_bytes
+
+@pytest.fixture(scope="module")
+def layer():
+    return torch.nn.Linear(64, 64)
+
+@pytest.mark.memory_budget("B*N*64*itemsize", backend="simulated", B=2, N=32, warmup=1,
+                           dtype=torch.float32)
+@pytest.mark.parametrize("again", [0, 1])
+def test_layer(layer, again):
+    assert layer.weight.is_cuda
+    with torch.no_grad():
+        layer(torch.ones(2 * 32, 64)[:0])
+        layer(torch.empty(0, 64))
+        del layer
 """).run()
-    assert ran.outcomes == {"passed": 2}
+    assert ran.outcomes == {"passed": 4}
     assert ran.row("test_parts", "double")["peak_bytes"] == 1024
