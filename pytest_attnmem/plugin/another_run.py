@@ -28,7 +28,7 @@ from ..measurement.random_states import Generators
 from .plan import PLAN, fixtures_of, values_of
 
 #: The generators of random numbers as the test's first run found them.
-_GENERATORS = pytest.StashKey[Generators]()
+GENERATORS = pytest.StashKey[Generators]()
 #: The state that the first run found, of a test whose other runs must find it too.
 _BEFORE = pytest.StashKey[ProgramState]()
 #: The state that the test's first run left.
@@ -54,8 +54,10 @@ def begin_run(item: pytest.Item) -> None:
     find the mask that the test made at its own. Likewise of one whose retained bytes have a limit,
     as a second run does not leave again what the first left.
     """
-    item.stash[_GENERATORS] = Generators()
-    note_folder(item)
+    item.stash[GENERATORS] = Generators()
+    with suppress(OSError):
+        if (folder := _folder(item)) is not None:
+            item.stash[_FOUND] = frozenset(os.listdir(folder))
     if any(spec.contracts or spec.metric == "retained" for spec, _ in item.stash[PLAN].budgets):
         item.stash[_BEFORE] = _state(item)
 
@@ -77,7 +79,7 @@ def _state(item: pytest.Item, before: ProgramState | None = None) -> ProgramStat
 
 def forget_state(item: pytest.Item) -> None:
     """Lets go of the states, before the fixtures of the test end."""
-    keys: tuple[pytest.StashKey[Any], ...] = (_GENERATORS, _BEFORE, _AFTER)
+    keys: tuple[pytest.StashKey[Any], ...] = (GENERATORS, _BEFORE, _AFTER)
     for key in keys:
         if key in item.stash:
             del item.stash[key]
@@ -131,13 +133,8 @@ def begin_again(item: pytest.Item) -> None:
     fill_folder(item)
     if caplog := values_of(item).get("caplog"):
         caplog.clear()
-    if _GENERATORS in item.stash:
-        item.stash[_GENERATORS].put_back()
-
-
-def first_generators(item: pytest.Item) -> Generators:
-    """Returns the generators as the first run of the test found them."""
-    return item.stash[_GENERATORS]
+    if GENERATORS in item.stash:
+        item.stash[GENERATORS].put_back()
 
 
 def _modules(item: Any) -> Iterator[str]:
@@ -266,13 +263,6 @@ def _subtest(
 _FOUND = pytest.StashKey[frozenset[str]]()
 #: The folder that has what the first run left, while another run goes on.
 _ASIDE = pytest.StashKey[Path]()
-
-
-def note_folder(item: pytest.Item) -> None:
-    """Notes what is in the folder before the first run of the test."""
-    with suppress(OSError):
-        if (folder := _folder(item)) is not None:
-            item.stash[_FOUND] = frozenset(os.listdir(folder))
 
 
 @contextmanager

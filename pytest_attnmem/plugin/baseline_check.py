@@ -12,7 +12,6 @@ from ..baselines.entries import (
     OTHER_ENTRY,
     Baseline,
     Entry,
-    Key,
     State,
     compare,
     part_changes,
@@ -42,13 +41,13 @@ if TYPE_CHECKING:
 class BaselineCheck:
     """The baseline of one test. A budget without a limit needs an entry in it."""
 
-    def __init__(self, item: pytest.Item, name: str) -> None:
+    def __init__(self, item: pytest.Item) -> None:
         session = item.config.stash[SESSION]
         self._item = item
         self._baseline: Baseline | None = session.baseline
         self._update = session.settings.update
         self._tolerance = session.settings.tolerance
-        self._numbers = BaselineNumbers(item, name, session.baseline, session.settings.tolerance)
+        self._numbers = BaselineNumbers(item)
 
     def judge(
         self, part: Part, verdict: Verdict | None, measurement: Measurement
@@ -213,17 +212,16 @@ class BaselineCheck:
         from ..baselines.regression_text import difference
         from .fitted_forms import FormFitter
 
-        memory, row = self._item.stash[PLAN].memory, (part.name, metric)
-        forms = FormFitter(self._item, memory, part.primed, settled=measured.note != "")
-        nbytes, form = measured.made.nbytes, None
+        forms = FormFitter(self._item, part.primed, settled=measured.note != "")
+        row, nbytes, form = (part.name, metric), measured.made.nbytes, None
         if measured.entry.formula:
             form = forms.fit({row: nbytes}).get(row)
-        held, symbols = verdict.measurement.held, _symbols(memory)
+        held, symbols = verdict.measurement.held, _symbols(self._item.stash[PLAN].memory)
         traced = None if metric == "retained" else verdict.measurement.tensors
         change = difference(measured.entry, nbytes, form, forms.sizes, held, symbols, traced)
         return replace(verdict, change=change.text, more=change.more)
 
-    def derive(self, memory: AttnMem, primed: PrimedBackend, runs: TracedRuns) -> None:
+    def derive(self, primed: PrimedBackend, runs: TracedRuns) -> None:
         """Adds closed forms and tensors to the entries to write."""
         rows = {
             row: measured
@@ -237,7 +235,7 @@ class BaselineCheck:
         from .fitted_forms import FormFitter
 
         settled = any(measured.note for measured in rows.values())
-        forms = FormFitter(self._item, memory, primed, settled=settled)
+        forms = FormFitter(self._item, primed, settled=settled)
         formulas = forms.fit({row: measured.made.nbytes for row, measured in rows.items()})
         for (region, metric), measured in rows.items():
             try:
@@ -260,9 +258,14 @@ class BaselineCheck:
         """Returns the message about a missing entry, with the option that writes an entry."""
         others: tuple[str, ...] = ()
         if measured and self._baseline:
-            if measured.other is not None:
-                return _of_other_torch(self._baseline, measured.key, measured.other)
-            others = self._baseline.elsewhere(measured.key)
+            key, other = measured.key, measured.other
+            if other is not None:
+                version, recorded = (split(one.environment)[1] for one in (key, other))
+                keeps = self._baseline.keeps_versions(key.environment)
+                how = "new writes one" if keeps else "all moves it, new keeps both"
+                was = f"{OTHER_ENTRY} {named(recorded)}, this is {version}"
+                return f"{was}; --attnmem-update {how}"
+            others = self._baseline.elsewhere(key)
         here = f" here, only for {', '.join(others)}" if others else ""
         return f"{NO_ENTRY}{here}; --attnmem-update new writes one"
 
@@ -276,13 +279,6 @@ def _is_other(measured: Measured) -> bool:
 def _once(*_: object) -> NoReturn:
     """Says that a test does not run again: its number is that of its only run."""
     raise AttnMemError("the test does not run again")
-
-
-def _of_other_torch(baseline: Baseline, key: Key, other: Key) -> str:
-    version, recorded = (split(one.environment)[1] for one in (key, other))
-    keeps = baseline.keeps_versions(key.environment)
-    how = "new writes one" if keeps else "all moves it, new keeps both"
-    return f"{OTHER_ENTRY} {named(recorded)}, this is {version}; --attnmem-update {how}"
 
 
 def _symbols(memory: AttnMem) -> Mapping[str, int]:

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from ..baselines.entries import Baseline, Entry, Key, State, compare, tolerance_of
+from ..baselines.entries import Entry, Key, State, compare, tolerance_of
 from ..baselines.environment_key import depends_on, threads_of
 from ..budgets.tolerance import Tolerance
 from ..budgets.verdict import Outcome, Verdict
 from ..errors import AttnMemError, ProgramRefused, causes
 from ..measurement.measurement import Measurement
 from ..units import format_size
+from .plan import own_nodeid
 from .session import SESSION
 from .traced_rerun import left_by
 
@@ -86,14 +87,13 @@ ATTEMPT = pytest.StashKey[Attempt]()
 class BaselineNumbers:
     """The numbers of one test."""
 
-    def __init__(
-        self, item: pytest.Item, name: str, baseline: Baseline | None, tolerance: Tolerance | None
-    ) -> None:
+    def __init__(self, item: pytest.Item) -> None:
+        session = item.config.stash[SESSION]
         self._item = item
-        self._name = name
-        self._baseline = baseline
-        self._tolerance = tolerance
-        self._updates = bool(item.config.stash[SESSION].settings.update)
+        self._name = own_nodeid(item)
+        self._baseline = session.baseline
+        self._tolerance = session.settings.tolerance
+        self._updates = bool(session.settings.update)
 
     @property
     def attempt(self) -> Attempt:

@@ -63,7 +63,7 @@ class CallPhase:
         self._conclusions = plan.memory.conclusions
         self._over = self._mistaken = False
         self._body = MeasuredBody(item, plan, self._rows)
-        self._compiled = CompiledCheck(item, plan.memory)
+        self._compiled = CompiledCheck(item)
 
     def run(self) -> Generator[None, object, object]:
         """Runs the test's body, at the ``yield``, inside a window for each of its budgets.
@@ -121,7 +121,7 @@ class CallPhase:
             measurements = self._unpinned(measurements)
         filled = not self._plan.warmup and any(one and one.retained_bytes for one in measurements)
         failed = cause is not None
-        runs = TracedRuns(self._item, self._plan.memory, failed, empty_caches=filled)
+        runs = TracedRuns(self._item, failed, empty_caches=filled)
         abandoned = self._abandoned()
         repeat = None if failed else RepeatedRuns(self._item)
         for part, verdict, measured in self._rows.baseline.waiting(repeat):
@@ -142,8 +142,10 @@ class CallPhase:
             texts = texts or [str(unknown)]
         if self._conclusions.explain == "all" and cause is None:
             self._explain_the_rest(runs)
-        if self._conclusions.explain != "off" and cause is None:
-            self._derive(runs)
+        used = [primed for _, primed in self._plan.budgets]
+        used += [region.primed for region in self._plan.memory.regions]
+        if used and self._conclusions.explain != "off" and cause is None:
+            self._rows.baseline.derive(used[0], runs)
         skipped = bool(caught or unknown) and isinstance(cause, pytest.skip.Exception)
         ran_out = any(one and one.out_of_memory is not None for one in measurements)
         self._raise("\n".join(texts), error, cause, in_place=skipped or ran_out)
@@ -261,7 +263,7 @@ class CallPhase:
             if self._plan.default and skipped:
                 continue  # as a test that a mark skips
             shape = self._shape(spec, measurement)
-            growth = GrowthCheck(self._item, self._plan.memory, primed)
+            growth = GrowthCheck(self._item, primed)
             part = Part(
                 "",
                 shape,
@@ -309,7 +311,7 @@ class CallPhase:
 
         Tensors that no import pinned stay retained: a collection does not free them.
         """
-        again = TracedRerun(self._item, self._plan.memory, failed=False)
+        again = TracedRerun(self._item)
         unpinned = [*measurements]
         for place, measured in enumerate(measurements):
             spec, primed = self._plan.budgets[place]
@@ -323,14 +325,6 @@ class CallPhase:
             return AttentionShape({})
         device = Source(f"the {measurement.backend} backend", measurement.symbols)
         return self._plan.memory.shape(Source("the marker", spec.symbols), device)
-
-    def _derive(self, runs: TracedRuns) -> None:
-        """Adds closed forms to the baseline entries to write."""
-        regions = self._plan.memory.regions
-        used = [primed for _, primed in self._plan.budgets]
-        used += [region.primed for region in regions]
-        if used:
-            self._rows.baseline.derive(self._plan.memory, used[0], runs)
 
 
 def _missing(spec: BudgetSpec, shape: AttentionShape) -> str:

@@ -21,7 +21,6 @@ from .traced_rerun import TracedRerun
 if TYPE_CHECKING:
     import pytest
 
-    from ..api.attnmem import AttnMem
     from ..backends.primed_backend import PrimedBackend
 
 #: The worst outcome counts.
@@ -31,9 +30,8 @@ _WORST = (Outcome.OVER, Outcome.NOT_ENFORCED, Outcome.WITHIN)
 class CompiledCheck:
     """The runs of one test, compiled and eager; made before the test compiles anything."""
 
-    def __init__(self, item: pytest.Item, memory: AttnMem) -> None:
+    def __init__(self, item: pytest.Item) -> None:
         self._item = item
-        self._memory = memory
         self._compilations = Compilations()
         self._watch = CompileWatch()
 
@@ -81,7 +79,7 @@ class CompiledCheck:
 
     def _eager(self, primed: PrimedBackend, metric: str) -> Measurement:
         """Returns the second run of the eager code: the first may fill caches of libraries."""
-        again = TracedRerun(self._item, self._memory, failed=False, metric=metric)
+        again = TracedRerun(self._item, metric=metric)
         with run_eagerly():
             again.untraced(primed)
             return again.untraced(primed)

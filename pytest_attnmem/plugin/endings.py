@@ -156,15 +156,11 @@ def missing_on_null(error: BaseException) -> str:
     running = present()
     if running is None:
         return ""
-    if any(_wants_triton(cause) for cause in causes(error)):
-        return f"on null:{running} Triton is not installed: {remedy('triton')}"
+    for cause in causes(error):  # an import's, or a compiler's, of torch._inductor.exc
+        absent = isinstance(cause, ModuleNotFoundError) and cause.name == "triton"
+        if absent or type(cause).__name__ == "TritonMissing":
+            return f"on null:{running} Triton is not installed: {remedy('triton')}"
     for beginning, missing in _MISSING.items():
         if str(error).startswith(beginning):
             return f"on null:{running} {refusal(last_unknown_call()) or missing}"
     return ""
-
-
-def _wants_triton(error: BaseException) -> bool:
-    """Returns True for the error of an import, and for that of a compiler."""
-    missing = isinstance(error, ModuleNotFoundError) and error.name == "triton"
-    return missing or type(error).__name__ == "TritonMissing"  # of torch._inductor.exc

@@ -16,7 +16,6 @@ from .size_sweep import SizeSweep
 if TYPE_CHECKING:
     import pytest
 
-    from ..api.attnmem import AttnMem
     from ..backends.primed_backend import PrimedBackend
 
 #: A region of a test, or "" for its body, and a metric.
@@ -43,7 +42,6 @@ class FormFitter:
     def __init__(
         self,
         item: pytest.Item,
-        memory: AttnMem,
         primed: PrimedBackend,
         *,
         settled: bool = False,
@@ -54,7 +52,7 @@ class FormFitter:
         ``arguments`` are those to vary, by their symbols; None for those with usual names.
         """
         arguments = sized_arguments(item) if arguments is None else arguments
-        self._sweep = SizeSweep(item, memory, primed, arguments)
+        self._sweep = SizeSweep(item, primed, arguments)
         self._sweep.warmup += settled
         self._upward = larger_is_free(primed.backend)
         self._own = {symbol: self._sweep.size(symbol) for symbol in arguments}

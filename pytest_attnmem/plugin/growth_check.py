@@ -21,24 +21,23 @@ from .growth_jointly import fixed_over_worlds, judged_jointly
 from .growth_line import GrowthLine
 from .growth_runs import GrowthRuns, Unclear, Unsettled
 from .item_arguments import Variable, further_sizes, variable, varies
+from .ranks import world_of
 from .settled_runs import settle
 from .size_sweep import SizeSweep
 from .traced_rerun import left_by
-from .world_runs import names_world, over_worlds, undivided
+from .world_runs import WorldSweep, names_world, over_worlds, undivided
 
 if TYPE_CHECKING:
     import pytest
 
-    from ..api.attnmem import AttnMem
     from ..backends.primed_backend import PrimedBackend
 
 
 class GrowthCheck:
     """Runs a test at other sizes, to find out how its memory grows."""
 
-    def __init__(self, item: pytest.Item, memory: AttnMem, primed: PrimedBackend) -> None:
+    def __init__(self, item: pytest.Item, primed: PrimedBackend) -> None:
         self._item = item
-        self._memory = memory
         self._primed = primed
         self._settled = False
         """True if each size is measured after one more run, which fills caches."""
@@ -102,7 +101,8 @@ class GrowthCheck:
     def _with_worlds(self, budget: Budget, contract: Contract, own: Measurement) -> GrowthFindings:
         """Returns the growth with the number of ranks, and with the other symbols."""
         try:
-            worlds = over_worlds(self._item, self._memory, self._primed, budget, contract, own)
+            runs = self._runs_in_worlds({}, budget, own)
+            worlds = over_worlds(runs, contract, world_of(self._item) or 1)
         except Unclear as error:
             return GrowthFindings(notes=(str(error),))
         rest = contract.without(WORLD)
@@ -112,11 +112,11 @@ class GrowthCheck:
         growths, notes, jointly = self._varied(replace(budget, contract=rest), rest, own)
         if jointly and jointly.answer is Answer.BROKEN and contract.degree(WORLD) > 0:
             jointly = replace(jointly, answer=Answer.UNKNOWN)  # W may change these bytes
-        program = (self._item, self._memory, self._primed)
         arguments = variable(self._item, rest, budget.fixed).arguments
         beside = [] if jointly is None else [jointly]
         try:
-            beside += undivided(*program, budget, arguments, worlds, growths, own)
+            runs = self._runs_in_worlds(arguments, budget, own)
+            beside += undivided(runs, contract, worlds, growths)
         except Unclear as error:
             notes = (*notes, str(error))
         worst = min(beside, key=lambda one: one.answer, default=None)
@@ -141,8 +141,14 @@ class GrowthCheck:
             return ()
 
     def _runs(self, varied: Variable, budget: Budget, own: Measurement) -> GrowthRuns:
-        sweep = SizeSweep(self._item, self._memory, self._primed, varied.arguments)
+        sweep = SizeSweep(self._item, self._primed, varied.arguments)
         sweep.warmup += self._settled
+        return GrowthRuns(sweep, budget, own)
+
+    def _runs_in_worlds(
+        self, arguments: Mapping[str, str], budget: Budget, own: Measurement
+    ) -> GrowthRuns:
+        sweep = WorldSweep(self._item, self._primed, {WORLD: WORLD, **arguments})
         return GrowthRuns(sweep, budget, own)
 
 

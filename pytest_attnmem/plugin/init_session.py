@@ -99,9 +99,8 @@ class InitSession(SessionOutcome):
             return
         from .fitted_forms import FormFitter
 
-        plan = item.stash[PLAN]
-        arguments = usual | further
-        fitter = FormFitter(item, plan.memory, plan.budgets[0][1], arguments=arguments)
+        primed = item.stash[PLAN].budgets[0][1]
+        fitter = FormFitter(item, primed, arguments=usual | further)
         row = ("", record.metric)
         if form := fitter.fit({row: record.value}).get(row):
             self._forms[record.nodeid] = str(form)

@@ -31,8 +31,9 @@ _METRIC = re.compile(r"metric\s*=\s*[\"'](\w+)")
 class MarkerLine:
     """The file and line of a marker, found when they are shown: reading the source takes time."""
 
-    def __init__(self, item: pytest.Item, node: Any, metric: str) -> None:
-        self._item, self._node, self._metric = item, node, metric
+    def __init__(self, item: pytest.Item, node: Any, mark: pytest.Mark) -> None:
+        self._item, self._node = item, node
+        self._metric = str(mark.kwargs.get("metric", "peak"))
 
     def __str__(self) -> str:
         """The line of the marker, or of the test if that line cannot be found."""
@@ -64,7 +65,7 @@ def read_markers(
     specs: dict[str, BudgetSpec] = {}
     places: dict[tuple[str, object], BudgetSpec] = {}
     for node, mark, place in _markers(item):
-        where = MarkerLine(item, node, str(mark.kwargs.get("metric", "peak")))
+        where = MarkerLine(item, node, mark)
         try:
             if id(mark) not in parsed:
                 parsed[id(mark)] = mark, parse(mark.args, mark.kwargs)

@@ -139,7 +139,7 @@ def check_ranks(item: pytest.Item) -> None:
     """
     for node, mark in item.iter_markers_with_node(MARKER):
         if _RANKS in mark.kwargs and not has_ranks(item.config):
-            where = MarkerLine(item, node, str(mark.kwargs.get("metric", "peak")))
+            where = MarkerLine(item, node, mark)
             raise BackendUnavailable(
                 f"{MARKER}: ranks={mark.kwargs[_RANKS]} needs a device whose other ranks need no"
                 " process: pytest --attnmem-backend null:H100, or simulated:H100, for the whole"

@@ -104,8 +104,14 @@ class Reporter:
 
         One of an ini file counts only if all tests ran: some may have no test with the symbol.
         """
-        default = self._session.settings.default
-        if default is None or not (self._names_default() or self._runs_all()):
+        default, config = self._session.settings.default, self._config
+        if default is None:
+            return ""
+        words = map(str, config.invocation_params.args)
+        named = any(word.startswith("--attnmem-default") for word in words)
+        options = ("keyword", "markexpr", "lf", "stepwise")
+        some = any(config.getoption(name, None) for name in options)
+        if not named and (some or config.args_source is config.ArgsSource.ARGS):
             return ""
         from ..report.summary import without_value
 
@@ -114,17 +120,6 @@ class Reporter:
             f"--attnmem-default {default.text!r}: no test gives {symbol!r} a value; name an"
             f" argument or a fixture of a test so, or write a size such as '2 GiB'{hint}"
         )
-
-    def _names_default(self) -> bool:
-        words = map(str, self._config.invocation_params.args)
-        return any(word.startswith("--attnmem-default") for word in words)
-
-    def _runs_all(self) -> bool:
-        config = self._config
-        some = any(
-            config.getoption(name, None) for name in ("keyword", "markexpr", "lf", "stepwise")
-        )
-        return config.args_source is not config.ArgsSource.ARGS and not some
 
     def _fail(self, session: pytest.Session, tests: list[str], problem: str) -> None:
         session.testsfailed += len(tests)

@@ -36,7 +36,7 @@ class RowWriter:
 
     def __init__(self, item: pytest.Item) -> None:
         self._item = item
-        self.baseline = BaselineCheck(item, own_nodeid(item))
+        self.baseline = BaselineCheck(item)
         self._over = item.stash.setdefault(_OVER, {})
         self._written = item.stash.setdefault(_WRITTEN, {})
         self._over_before = {**self._over}

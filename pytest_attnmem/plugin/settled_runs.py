@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import AttnMemError
 from ..measurement.protocol import end_run
 from ..measurement.random_states import OTHER_SEEDS
-from .another_run import begin_again, end_own_fixtures, first_generators, kept_state
+from .another_run import GENERATORS, begin_again, end_own_fixtures, kept_state
 from .fresh_fixtures import NotMadeAnew, made_anew, own_fixtures
-from .plan import PLAN
 from .session import SESSION
 from .size_sweep import SizedRun, SizeSweep
 
@@ -77,8 +76,8 @@ def settle(
     Raises:
         AttnMemError: the test does not run again.
     """
-    sweep = SizeSweep(item, item.stash[PLAN].memory, primed, {})
-    chance = chance and first_generators(item).have_moved
+    sweep = SizeSweep(item, primed, {})
+    chance = chance and item.stash[GENERATORS].have_moved
     alike = more = False
     with _threads(threads), sweep.at({}) as run:
         fresh = partial(_with_fixtures, item, own_fixtures(item), partial(run, False, False))
@@ -118,7 +117,7 @@ def _by_chance(
 
     They do not if a fixture seeds the generators: each run makes it anew.
     """
-    generators = first_generators(item)
+    generators = item.stash[GENERATORS]
     sweep.begin = lambda _: None
     try:
         for seed in OTHER_SEEDS:

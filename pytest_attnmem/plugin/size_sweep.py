@@ -24,7 +24,6 @@ from .ranks import meshes
 if TYPE_CHECKING:
     import pytest
 
-    from ..api.attnmem import AttnMem
     from ..backends.primed_backend import PrimedBackend
 
 
@@ -40,16 +39,10 @@ class SizedRun(NamedTuple):
 class SizeSweep:
     """Runs a test's body at other sizes; regions and checks in it do not raise."""
 
-    def __init__(
-        self,
-        item: pytest.Item,
-        memory: AttnMem,
-        primed: PrimedBackend,
-        names: Mapping[str, str],
-    ) -> None:
+    def __init__(self, item: pytest.Item, primed: PrimedBackend, names: Mapping[str, str]) -> None:
         """``names`` has, by symbol, the name of the argument with its size."""
         self._item = item
-        self._memory = memory
+        self._memory = item.stash[PLAN].memory
         self._primed = primed
         self._arguments = names
         self.warmup = item.stash[PLAN].warmup

@@ -9,7 +9,6 @@ from types import MappingProxyType
 
 import pytest
 
-from ..api.attnmem import AttnMem
 from ..api.attribution import raised
 from ..backends.primed_backend import PrimedBackend
 from ..errors import AttnMemError, StartAgain, stops
@@ -47,8 +46,7 @@ class TracedRerun:
     def __init__(
         self,
         item: pytest.Item,
-        memory: AttnMem,
-        failed: bool,
+        failed: bool = False,
         sizes: Resized | None = None,
         metric: str = "peak",
         search: HolderSearch = None,
@@ -57,7 +55,7 @@ class TracedRerun:
         empty_caches: bool = False,
     ) -> None:
         self._item = item
-        self._memory = memory
+        self._memory = item.stash[PLAN].memory
         self._failed = failed
         self._sizes = sizes
         self._arguments = arguments
@@ -165,8 +163,7 @@ def left_by(
     """
     if primed is None:
         return ""
-    memory, search = item.stash[PLAN].memory, SearchTime()
-    rerun = TracedRerun(item, memory, False, None, "retained", search, empty_caches=empty_caches)
+    rerun = TracedRerun(item, metric="retained", search=SearchTime(), empty_caches=empty_caches)
     try:
         traced = rerun.measured(region, primed)
     except AttnMemError:

@@ -15,14 +15,13 @@ from ..measurement.peak_watch import PeakWatch
 from ..measurement.protocol import SearchTime
 from ..measurement.symbolic_shapes import Elsewhere, proved
 from .item_arguments import further_arguments, sized_arguments
-from .plan import values_of
+from .plan import PLAN, values_of
 from .session import SESSION
 from .traced_rerun import TracedRerun
 
 if TYPE_CHECKING:
     import pytest
 
-    from ..api.attnmem import AttnMem
     from ..api.conclusion import Part
     from ..backends.primed_backend import PrimedBackend
 
@@ -30,17 +29,12 @@ if TYPE_CHECKING:
 class TracedRuns:
     """Traced runs of a test, made on first use; one other size of each symbol proves the shapes."""
 
-    def __init__(
-        self, item: pytest.Item, memory: AttnMem, failed: bool, *, empty_caches: bool = False
-    ) -> None:
+    def __init__(self, item: pytest.Item, failed: bool, *, empty_caches: bool = False) -> None:
         """``empty_caches`` runs the test as a first run, which fills them."""
         self._item = item
-        self._memory = memory
         self._search = SearchTime()
         self._empty_caches = empty_caches
-        self._own = TracedRerun(
-            item, memory, failed, search=self._search, empty_caches=empty_caches
-        )
+        self._own = TracedRerun(item, failed, search=self._search, empty_caches=empty_caches)
         self._elsewhere: dict[str, list[tuple[str, int, TracedRerun]]] = {}  # by device
 
     def measurement_of(self, part: Part) -> Measurement:
@@ -78,9 +72,7 @@ class TracedRuns:
         found = {number: one.holder for number, one in at_end if one.holder}
         watch = PeakWatch(whole, [n for n in own.tensors.at_peak if n not in found], self._search)
         if watch.needed:
-            again = TracedRerun(
-                self._item, self._memory, False, search=watch, empty_caches=self._empty_caches
-            )
+            again = TracedRerun(self._item, search=watch, empty_caches=self._empty_caches)
             with suppress(AttnMemError):
                 again.measured("", primed)
             gc.collect()  # the search saw frames that run, and frames may be in cycles
@@ -101,7 +93,7 @@ class TracedRuns:
         """The sizes that can be varied: of the test's arguments and of its inputs."""
         values = values_of(self._item)
         named = {symbol: values[name] for symbol, name in self._arguments.items()}
-        return {**self._memory.input_sizes, **named}
+        return {**self._item.stash[PLAN].memory.input_sizes, **named}
 
     def _proved(self, name: str, own: Measurement, primed: PrimedBackend) -> Measurement:
         device = primed.backend.device
@@ -124,7 +116,7 @@ class TracedRuns:
                 continue
             arguments = {self._arguments[symbol]: other} if symbol in self._arguments else {}
             size = {symbol: (own, other)}
-            run = TracedRerun(self._item, self._memory, False, size, arguments=arguments)
+            run = TracedRerun(self._item, sizes=size, arguments=arguments)
             try:
                 run.measured("", primed)
             except AttnMemError:

@@ -6,14 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..budgets.budget import Budget
 from ..budgets.growth_contract import Contract
 from ..budgets.growth_fit import FACTORS, Growth, WorldGrowth
 from ..budgets.growth_judgement import Answer, Judgement
 from ..budgets.growth_over_formula import constant
 from ..errors import AttnMemError, BudgetError
 from ..formulas.interpolation import differences, shared
-from ..measurement.measurement import Measurement
 from ..symbols.names import WORLD
 from ..units import format_points
 from .growth_runs import GrowthRuns, Run
@@ -22,9 +20,6 @@ from .size_sweep import SizedRun, SizeSweep
 
 if TYPE_CHECKING:
     import pytest
-
-    from ..api.attnmem import AttnMem
-    from ..backends.primed_backend import PrimedBackend
 
 
 def names_world(item: pytest.Item, contract: Contract) -> bool:
@@ -43,7 +38,7 @@ def names_world(item: pytest.Item, contract: Contract) -> bool:
     return world_of(item) is not None
 
 
-class _WorldSweep(SizeSweep):
+class WorldSweep(SizeSweep):
     """Runs a test's body in worlds of other sizes."""
 
     @contextmanager
@@ -57,15 +52,8 @@ class _WorldSweep(SizeSweep):
             yield run
 
 
-def over_worlds(
-    item: pytest.Item,
-    memory: AttnMem,
-    primed: PrimedBackend,
-    budget: Budget,
-    contract: Contract,
-    own: Measurement,
-) -> WorldGrowth:
-    """Returns the growth of a test's rank with the number of ranks; *own* is the test's run.
+def over_worlds(runs: GrowthRuns, contract: Contract, smallest: int) -> WorldGrowth:
+    """Returns the growth of a test's rank with the number of ranks, from the test's own on.
 
     If the metric keeps *contract*, the tensors beneath it are listed too.
 
@@ -73,8 +61,6 @@ def over_worlds(
         Unclear: the memory of a run is not known.
         AttnMemError: the test does not run in another world.
     """
-    smallest = world_of(item) or 1
-    runs = GrowthRuns(_WorldSweep(item, memory, primed, {WORLD: WORLD}), budget, own)
     by_world: dict[tuple[int, ...], Run] = {(smallest,): runs.own}
     for factor in FACTORS[1:]:
         by_world[smallest * factor,] = runs.run({WORLD: smallest * factor})
@@ -88,14 +74,7 @@ def over_worlds(
 
 
 def undivided(
-    item: pytest.Item,
-    memory: AttnMem,
-    primed: PrimedBackend,
-    budget: Budget,
-    arguments: Mapping[str, str],
-    worlds: WorldGrowth,
-    lines: Iterable[Growth],
-    own: Measurement,
+    runs: GrowthRuns, contract: Contract, worlds: WorldGrowth, lines: Iterable[Growth]
 ) -> Iterator[Judgement]:
     """Yields the answers for the bytes of a rank that the number of ranks does not divide.
 
@@ -105,12 +84,9 @@ def undivided(
     Raises:
         Unclear: the memory of a run is not known.
     """
-    contract = budget.contract
-    plain = None if contract is None else contract.undivided(WORLD)
-    if contract is None or plain is None:
+    plain = contract.undivided(WORLD)
+    if plain is None:
         return
-    names = {WORLD: WORLD, **arguments}
-    runs = GrowthRuns(_WorldSweep(item, memory, primed, names), budget, own)
     for line in lines:
         symbol, *more = line.sizes
         if not more and plain.degree(symbol) < contract.degree(symbol):
