@@ -182,6 +182,8 @@ def test_a_baseline_is_the_same_in_any_order(suite, kind):
     text, *orders = ORDERS[kind]
     suite.write(text)
     updated = suite.run(CPU, UPDATE)
+    if kind == "a cache":  # another update of what is recorded, and leaves memory, changes nothing
+        suite.run(CPU, UPDATE)
     assert kind != "the last results" or {row["outcome"] for row in updated.rows} == {"within"}
     for chosen in ((), *orders):
         ran = suite.run(CPU, *chosen)

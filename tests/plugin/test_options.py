@@ -76,10 +76,6 @@ def values(names, at):
     return {**DEFAULTS, **{name: VALUES[name][at] for name in names}}
 
 
-def test_by_default(suite):
-    assert in_force(suite) == DEFAULTS
-
-
 def test_what_is_read_is_in_force(suite):
     suite.write(
         """
@@ -116,7 +112,8 @@ def test_the_command_line_is_over_the_ini_file(suite, names):
     assert in_force(suite, *arguments(names)) == values(names, 1)
 
 
-def test_an_empty_value_in_the_ini_file_is_none(suite):
+def test_by_default_and_where_the_ini_file_has_empty_values(suite):
+    assert in_force(suite) == DEFAULTS
     suite.ini |= {f"attnmem_{option.name}": "" for option in OPTIONS if option.kind != "flag"}
     assert in_force(suite) == DEFAULTS
 

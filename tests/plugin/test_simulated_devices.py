@@ -262,29 +262,26 @@ def test_a_suite_without_torch_does_not_import_it(tmp_path):
 
 
 @pytest.mark.thorough
-def test_the_device_is_there_though_a_program_asks_first_if_torch_is_installed(tmp_path):
-    (tmp_path / "conftest.py").write_text(
-        "import importlib.util\nassert importlib.util.find_spec('torch')\nimport torch\n"
-        "DEVICE = 'cuda' if torch.cuda.is_available() else 'cpu'\n"
-    )
-    (tmp_path / "test_it.py").write_text(
-        "import conftest\ndef test_it():\n    assert conftest.DEVICE == 'cuda'\n"
-    )
-    absent = ("cacheprovider", "hypothesispytest", "anyio", "asyncio")
-    command = [sys.executable, "-mpytest", "-q", *(f"-pno:{plugin}" for plugin in absent)]
-    ran = subprocess.run([*command, "--attnmem-backend=simulated"], check=False, cwd=tmp_path)
-    assert ran.returncode == 0
-
-
-@pytest.mark.thorough
-def test_real_devices_are_hidden_from_torch_for_the_session(pytester, monkeypatch):
+def test_real_devices_are_hidden_and_one_is_there_though_a_program_asks_first_for_torch(
+    pytester, monkeypatch
+):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    pytester.makeconftest(
+        """
+        import importlib.util
+        assert importlib.util.find_spec("torch")
+        import torch
+        DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+        """
+    )
     pytester.makepyfile(
         """
         import os
+        import conftest
         import torch
 
         def test_it():
+            assert conftest.DEVICE == "cuda"
             assert os.environ["CUDA_VISIBLE_DEVICES"] == ""
             assert torch.ones(1, device="cuda").is_cuda
         """
