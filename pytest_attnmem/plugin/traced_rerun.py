@@ -12,7 +12,6 @@ import pytest
 from ..api.attribution import raised
 from ..backends.primed_backend import PrimedBackend
 from ..errors import AttnMemError, StartAgain, stops
-from ..measurement.held import Held
 from ..measurement.measurement import Measurement
 from ..measurement.protocol import SearchTime
 from ..measurement.qkv_inputs import Resized
@@ -168,9 +167,8 @@ def left_by(
         traced = rerun.measured(region, primed)
     except AttnMemError:
         return ""
-    return f": {_described(traced.left[0])}" if traced.left else ""
-
-
-def _described(held: Held) -> str:
+    if not traced.left:
+        return ""
+    held = traced.left[0]
     kept = f", kept by {held.holder.removeprefix('held by ')}" if held.holder else ""
-    return f"{held.op} at {held.where}{kept}"
+    return f": {held.op} at {held.where}{kept}"
