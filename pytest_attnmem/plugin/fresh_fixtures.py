@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections import UserDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -220,13 +219,22 @@ def noted(item: pytest.Item, fixture: str) -> Iterator[None]:
             item.stash.setdefault(_READ, {})[fixture] = frozenset(read)
 
 
-class _Watched(UserDict[str, object]):
-    """The parameters of a test; records the parameters that are read."""
+class _Watched(Mapping[str, object]):
+    """The parameters of a test, as they are at each read; records the parameters that are read."""
 
     def __init__(self, params: Mapping[str, object], read: set[str]) -> None:
-        super().__init__(params)
+        self._params = params
         self._read = read
 
     def __getitem__(self, name: str) -> object:
         self._read.add(name)
-        return super().__getitem__(name)
+        return self._params[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._params
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._params)
+
+    def __len__(self) -> int:
+        return len(self._params)
