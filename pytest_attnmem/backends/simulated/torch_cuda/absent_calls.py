@@ -102,6 +102,6 @@ def absent_calls(
     return {
         **{(torch._C, name): one for name, one in functions.items() if name in vars(torch._C)},
         (torch._C, "__getattr__"): lacked,
-        (torch.cuda.MemPool, "__init__"): absent("MemPool"),
+        (torch.cuda.MemPool, "__new__"): absent("MemPool"),
         (torch.cuda, "graph_pool_handle"): absent("graph_pool_handle"),
     }
