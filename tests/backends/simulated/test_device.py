@@ -36,7 +36,7 @@ def test_a_tensor_is_plain(device):
     assert x.requires_grad_().is_leaf
 
 
-@pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
+@pytest.mark.filterwarnings("ignore:B?Complex(Half|32) support is experimental")
 def test_each_dtype_is_made(device):
     dtypes = {value for value in vars(torch).values() if isinstance(value, torch.dtype)}
     wrong = []
