@@ -1,4 +1,4 @@
-"""Which lines of simulated, null and values real programs run: ``python tests/suites/scope.py``.
+"""Which lines real programs and documented uses run: ``python tests/suites/scope.py``.
 
 Runs programs that users have, or that stand for theirs, on the simulated device under coverage, a
 kind after another: ``--suite NAME=FOLDER`` adds the tests of a checkout, whose packages are on
@@ -31,12 +31,24 @@ FILE = ROOT / ".venv-suites" / "scope.json"
 PACKAGE = ROOT / "pytest_attnmem"
 PART = Part(ROOT / "docs" / "evidence" / "scope.md", "sums")
 #: The folders that are asked about.
-FOLDERS = ("backends/simulated", "backends/null", "values")
+FOLDERS = (
+    *("backends/simulated", "backends/null", "values"),
+    *("plugin", "models", "sweep", "report"),
+)
 DEVICE = "simulated:A100-80GB"
+#: The formats of a report.
+FORMATS = ("html", "json", "markdown", "csv")
 #: Seconds for one command.
 PATIENCE = 3600
 _PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly")
 _ON = f"--attnmem-backend={DEVICE}"
+#: Options of ``make demo``, and commands of ``make figures``.
+REPORTS = ("--attnmem-report", *(f"--attnmem-{one}={{out}}.{one}" for one in FORMATS))
+FIGURES = (
+    "sweep --kernel textbook,flash,ring:4 --d 64 --n 1024,4096 --backward --simulate --device H100"
+    " --markdown {out}",
+    "roofline --params 7e9 --layers 32 --d-model 4096 --heads 32 --batch 8",
+)
 #: The commands of each kind of programs, as arguments of Python.
 KINDS: dict[str, list[list[str]]] = {
     "workloads": [
@@ -46,8 +58,13 @@ KINDS: dict[str, list[list[str]]] = {
     "regressions": [["tests/zoo/table.py", "simulated:H100"]],
     "growth": [["tests/growth/table.py", "simulated:H100"]],
     "published": [["tests/suites/scope.py", "--published"]],
-    "examples": [[*_PYTEST, "examples", _ON], [*_PYTEST, "tests/docs/test_walks.py"]],
+    "examples": [
+        [*_PYTEST, "examples", _ON],
+        [*_PYTEST, "examples", "--ignore=examples/compiled", *REPORTS],
+        [*_PYTEST, "tests/docs/test_walks.py"],
+    ],
     "models": [[*_PYTEST, "tests/models"]],
+    "figures": [["-m", "pytest_attnmem.cli", *command.split()] for command in FIGURES],
 }
 #: The models of libraries, on both backends, in the environment of ``make strangers``.
 LIBRARIES = """
