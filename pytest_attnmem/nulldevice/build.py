@@ -189,7 +189,7 @@ def _fill(product: Path, runtime: Path, torch: TorchBuild | None) -> None:
         (product / name).symlink_to(LIBRARY)
     imported = [name for path in torch.libraries for name in elf.undefined(path)] if torch else []
     exported = [name for path in torch.runtime for name in elf.defined(path)] if torch else []
-    written = {stubs.CALLS: stubs.of_calls(imported, exported, elf.defined(library))}
+    written = {stubs.CALLS: stubs.of_calls(imported, exported, elf.defined(runtime))}
     if torch:
         ours = {LIBRARY, *_OTHER_NAMES}
         written.update(stubs.of_missing(torch.folder, ours, torch.cudnn))

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from ..errors import BackendUnavailable
+
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _SYMBOL = struct.Struct("<IBBHQQ")
@@ -23,10 +25,6 @@ _NEEDED, _RPATH, _RUNPATH = 1, 15, 29
 _IDENT = b"\x7fELF\x02\x01"  # 64 bits, little-endian
 #: The kind of a symbol that is a variable.
 OBJECT = 1
-
-
-class NotElf(ValueError):
-    """A file that is not a 64-bit little-endian ELF file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +65,7 @@ def read(path: str | os.PathLike[str]) -> Library:
     """Returns the imports and exports of a library; none if it has no table of sections.
 
     Raises:
-        NotElf: the file is no such library, or is damaged.
+        BackendUnavailable: the file is no such library, or is damaged.
     """
     with _mapped(path) as image:
         return _library(image)
@@ -77,7 +75,7 @@ def section(path: str | os.PathLike[str], name: str) -> tuple[int, int]:
     """Returns the offset and the size of a section in the file; zeros if it has none.
 
     Raises:
-        NotElf: the file is no such library, or is damaged.
+        BackendUnavailable: the file is no such library, or is damaged.
     """
     with _mapped(path) as image:
         every = _sections(image)
@@ -90,17 +88,24 @@ def section(path: str | os.PathLike[str], name: str) -> tuple[int, int]:
 
 @contextmanager
 def _mapped(path: str | os.PathLike[str]) -> Iterator[mmap.mmap]:
-    """Gives a library in memory; what is wrong with it becomes NotElf."""
+    """Gives a library in memory; what is wrong with it becomes BackendUnavailable."""
     with open(path, "rb") as file:
         if file.read(len(_IDENT)) != _IDENT:
-            raise NotElf(f"{os.fspath(path)} is not a 64-bit little-endian ELF file")
+            raise _refused(path, "no 64-bit little-endian ELF file")
         # Mapped, not read: a library of torch has hundreds of megabytes, its symbols a few.
         image = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     try:
         with image:
             yield image
     except (struct.error, ValueError, IndexError) as error:
-        raise NotElf(f"{os.fspath(path)} is cut short or damaged: {error}") from None
+        raise _refused(path, f"cut short or damaged ({error})") from None
+
+
+def _refused(path: str | os.PathLike[str], what: str) -> BackendUnavailable:
+    return BackendUnavailable(
+        f"the null device cannot use {os.fspath(path)}, which is {what}: remove it, or install its"
+        " package anew"
+    )
 
 
 def _sections(image: mmap.mmap) -> list[tuple[int, ...]]:

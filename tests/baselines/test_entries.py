@@ -177,9 +177,9 @@ KIB = 1024
         ({"a": 1}, {"a": 1}, ""),
         ({"a": KIB}, {"a": 3 * KIB}, "+2.0 KiB a"),
         (
-            {"gone": 8 * KIB, "same": 5, "grown": KIB},
-            {"same": 5, "grown": 2 * KIB, "new": 4 * KIB},
-            "+4.0 KiB new; +1.0 KiB grown; -8.0 KiB gone",
+            {"gone": 8 * KIB, "same": 5, "grown": KIB, "ended": 8},
+            {"same": 5, "grown": 2 * KIB, "new": 4 * KIB, "begun": 4},
+            "+4.0 KiB new; +1.0 KiB grown; +4 B begun; -8.0 KiB gone; and -8 B in 1 other part",
         ),
         (
             dict.fromkeys("abcdef", KIB),

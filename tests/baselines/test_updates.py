@@ -76,6 +76,11 @@ def test_all_moves_an_entry_unless_versions_are_kept_side_by_side(
     }
 
 
+def test_an_entry_of_several_threads_gives_way_to_that_of_one() -> None:
+    now = {key(on="cpu threads1 torch2.15"): Entry(9)}
+    assert with_all({key(on="cpu threads4 torch2.15"): Entry(1)}, now) == now
+
+
 def test_new_keeps_both_versions() -> None:
     assert {*with_new({key(on=OLD): Entry(1)}, RESULT)} == {key(on=OLD), key(on=NOW)}
 

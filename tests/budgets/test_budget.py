@@ -259,6 +259,11 @@ def test_a_bad_keyword_is_refused(keywords: dict[str, Any], text: str) -> None:
     assert refusal("64 MiB", **keywords) == text
 
 
+def test_one_of_several_limits_may_have_the_contract_that_an_argument_is_fixed_for() -> None:
+    spec = parse(({"cuda": "O(N)", "default": "1 KiB"},), {"fixed": "steps"})
+    assert spec.fixed == {"steps"}
+
+
 def test_an_unknown_dtype_is_refused() -> None:
     assert refusal("64 MiB", dtype="float33").startswith("unknown dtype 'float33'; expected")
 

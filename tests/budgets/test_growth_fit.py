@@ -236,6 +236,15 @@ def test_a_tensor_beneath_the_peak_counts_unless_the_peak_breaks_the_contract():
     assert found.reason.startswith("sizes cannot tell how peak grows with N: ")
 
 
+def test_a_branch_is_unclear_unless_a_tensor_beneath_the_peak_breaks_the_contract():
+    sizes = (64, 128, 192, 256, 512, 1024, 2048)
+    dense = grown(lambda N: N * N if N % 128 else 128 * N, N=sizes)
+    assert answer(dense, "O(N)") is Answer.UNKNOWN
+    for beneath, wanted in ((lambda N: N, Answer.UNKNOWN), (lambda N: N * N, Answer.BROKEN)):
+        part = PartBelowPeak(Held(9, (9,), "float32", "mul", "a.py:1"), tuple(map(beneath, sizes)))
+        assert answer(replace(dense, beneath=Beneath({"N": sizes}, (part,))), "O(N)") is wanted
+
+
 NOT_ON_N = "the peak does not depend on N from 256 to 2048"
 BENEATH = "beneath it mul at a.py:1 grows as 4*N"
 
@@ -343,6 +352,15 @@ def test_several_symbols_without_a_fit_are_told_in_one_line():
         "no polynomial goes through peak at N=1/2/4/8/9, d=1/2/4/8: 3 B at 1 1, 4 B at 1 2, "
     )
     assert str(growth).splitlines()[0] == "  N=1 d=1   3 B"
+
+
+@pytest.mark.parametrize(
+    ("peak", "text"), [(lambda N: 8 * N, "8*N"), (math.isqrt, "no polynomial")]
+)
+def test_a_growth_is_shown_by_its_polynomial(peak, text):
+    growth = grown(peak)
+    assert repr(growth) == f"<Growth: {text}, of N=256,512,768,1024,2048>"
+    assert growth.over((256,)) == peak(256)  # there is no formula
 
 
 def test_the_bytes_over_a_formula_are_told_at_each_size():

@@ -87,6 +87,8 @@ def test_sizes_of_one_symbol_are_judged(contract, sizes, values, answer, reason)
     ("contract", "value", "answer"),
     [
         ("O(N)", lambda n: n + n % 30, KEPT),  # remainders move it along a line
+        ("O(N)", lambda n: n + n % 12, KEPT),  # by most just below the middle
+        ("O(N^2)", lambda n: n * n + n % 30, KEPT),
         ("O(N)", lambda n: n * n.bit_length(), UNKNOWN),
         ("O(N^2)", lambda n: n * n.bit_length(), KEPT),
         ("O(1)", lambda n: 1000 // n * n, KEPT),
@@ -97,9 +99,13 @@ def test_bytes_that_rise_no_faster_at_larger_sizes_keep_a_contract(contract, val
     sizes = (10, 20, 40, 70, 90, 130, 200, 310)
     judged = judge_line("N", sizes, [value(n) for n in sizes], parse_contract(contract), "peak")
     assert judged.answer is answer
-    few = sizes[:6]
-    judged = judge_line("N", few, [n + n % 30 for n in few], parse_contract("O(N)"), "peak")
-    assert judged.answer is UNKNOWN
+
+
+@pytest.mark.parametrize(("count", "answer"), [(6, UNKNOWN), (7, KEPT)])
+def test_seven_sizes_show_that_bytes_rise_no_faster(count, answer):
+    sizes = (10, 20, 40, 70, 90, 130, 200)[:count]
+    judged = judge_line("N", sizes, [n + n % 30 for n in sizes], parse_contract("O(N)"), "peak")
+    assert judged.answer is answer
 
 
 def test_a_branch_that_returns_is_no_phase():

@@ -220,6 +220,22 @@ def test_the_worst_growth_decides(
     assert verdict.growths == tuple(sorted(growths, key=lambda growth: growth.judgement.answer))
 
 
+@pytest.mark.parametrize(
+    ("jointly", "outcome", "reason"),
+    [
+        (BROKEN, OVER, "it grows as N^2 on cpu; the contract is O(N)"),
+        (KEPT, NOT_ENFORCED, "N is not varied"),
+    ],
+)
+def test_without_a_growth_the_bytes_over_a_formula_decide_only_against_it(
+    seen: Measurement, jointly: Answered, outcome: Outcome, reason: str
+) -> None:
+    budget = Budget(None, contract=parse_contract("O(N)"))
+    found = GrowthFindings(notes=("N is not varied",), jointly=jointly.judgement)
+    verdict = judge(seen, budget, lambda *_: found)
+    assert (verdict.outcome, verdict.reason) == (outcome, reason)
+
+
 def test_a_missing_limit_is_known(seen: Measurement) -> None:
     assert judge(seen, Budget(None)).lacks_limit
     assert not judge(seen, Budget(1024)).lacks_limit

@@ -77,8 +77,8 @@ def mutants(path: Path) -> Iterator[Mutant]:
 
 
 def _without_effect(node: ast.AST) -> Iterator[ast.AST]:
-    """Yields the annotation of a variable, and what ``strict`` says of a ``zip``."""
-    if isinstance(node, ast.AnnAssign):
+    """Yields the annotation of a variable or argument, and what ``strict`` says of a ``zip``."""
+    if isinstance(node, (ast.AnnAssign, ast.arg)) and node.annotation is not None:
         yield from ast.walk(node.annotation)
     elif isinstance(node, ast.keyword) and node.arg == "strict":
         yield node.value

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_attnmem.nulldevice.elf import NotElf, defined, undefined
+from pytest_attnmem.errors import BackendUnavailable
+from pytest_attnmem.nulldevice.elf import defined, undefined
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="ELF files are Linux's")
 
@@ -42,9 +43,12 @@ def test_the_library_of_this_process_is_read():
 def test_a_text_is_no_library(tmp_path, text):
     path = tmp_path / "a.txt"
     path.write_text(text)
-    with pytest.raises(NotElf) as error:
+    with pytest.raises(BackendUnavailable) as error:
         defined(path)
-    assert str(error.value) == f"{path} is not a 64-bit little-endian ELF file"
+    assert str(error.value) == (
+        f"the null device cannot use {path}, which is no 64-bit little-endian ELF file: remove it,"
+        " or install its package anew"
+    )
 
 
 @pytest.mark.parametrize("length", [6, 40, 64, 1000, None])
@@ -53,5 +57,5 @@ def test_a_library_cut_short_or_with_a_section_table_beyond_its_end_is_told(libr
     if length is None:
         struct.pack_into("<Q", image, 40, 1 << 40)
     library.write_bytes(image)
-    with pytest.raises(NotElf, match="is cut short or damaged"):
+    with pytest.raises(BackendUnavailable, match="which is cut short or damaged"):
         defined(library)

@@ -144,6 +144,17 @@ def plain(reason: str) -> str:
     return re.sub(r" at [\w.]+:\d+", "", ended)
 
 
+def link_packages(project: dict[str, Any], tests: Path, python: Path) -> None:
+    """Links the installed packages that a project's tests look for in the checkout."""
+    for place, package in project.get("links", {}).items():
+        link = tests / place
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(
+            next((python.parent.parent / "lib").glob(f"python*/site-packages/{package}"))
+        )
+
+
 def run_tests(name: str, project: dict[str, Any], way: str) -> dict[str, Any]:
     """Runs the tests of a project in one way; returns what became of them."""
     options, build = WAYS[way]
@@ -152,13 +163,7 @@ def run_tests(name: str, project: dict[str, Any], way: str) -> dict[str, Any]:
     of = project["of"]
     tests, python = checkout(of, project), environment(of, project, build)
     (WORK / name).mkdir(exist_ok=True)
-    for place, package in project.get("links", {}).items():
-        link = tests / place
-        link.parent.mkdir(parents=True, exist_ok=True)
-        link.unlink(missing_ok=True)
-        link.symlink_to(
-            next((python.parent.parent / "lib").glob(f"python*/site-packages/{package}"))
-        )
+    link_packages(project, tests, python)
     junit, rows = WORK / name / f"{way}.xml", WORK / name / f"{way}.json"
     rows.unlink(missing_ok=True)
     limits = [] if way == "bare" else ["--attnmem-default=1 TiB", f"--attnmem-json={rows}"]

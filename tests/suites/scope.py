@@ -1,9 +1,10 @@
 """Which lines real programs and documented uses run: ``python tests/suites/scope.py``.
 
 Runs programs that users have, or that stand for theirs, on the simulated device under coverage, a
-kind after another: ``--suite NAME=FOLDER`` adds the tests of a checkout, whose packages are on
-PYTHONPATH, ``--libraries`` the models of ``make strangers``, in its environment, and
-``--only KIND …`` runs some again. What was found is kept in ``.venv-suites``.
+kind after another: ``--suite PROJECT`` adds the tests of a project of ``projects.toml``, in its
+environment, ``--suite NAME=FOLDER`` those of a folder, ``--libraries`` the models of ``make
+strangers``, in its environment, and ``--only KIND …`` runs some again. What was found is kept in
+``.venv-suites``.
 ``scope.md`` beside this file has, for each file, the lines of functions that each kind reached, the
 functions that none reached, and the operators that asked for a rule; docs/evidence/scope.md has
 the sums.
@@ -24,10 +25,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from inner_session import Part
+from run import WORK, checkout, environment, is_for_null, link_packages, projects
+from run import run as install
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
-FILE = ROOT / ".venv-suites" / "scope.json"
+FILE = WORK / "scope.json"
 PACKAGE = ROOT / "pytest_attnmem"
 PART = Part(ROOT / "docs" / "evidence" / "scope.md", "sums")
 #: The folders that are asked about.
@@ -42,6 +45,7 @@ FORMATS = ("html", "json", "markdown", "csv")
 PATIENCE = 3600
 _PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly")
 _ON = f"--attnmem-backend={DEVICE}"
+_LIMIT = "--attnmem-default=1 TiB"
 #: Options of ``make demo``, and commands of ``make figures``.
 REPORTS = ("--attnmem-report", *(f"--attnmem-{one}={{out}}.{one}" for one in FORMATS))
 FIGURES = (
@@ -111,7 +115,12 @@ disable_warnings = no-data-collected,module-not-imported,already-imported
 """
 
 
-def run(name: str, commands: Sequence[Sequence[str]], folder: Path) -> dict[str, Any]:
+def run(
+    name: str,
+    commands: Sequence[Sequence[str]],
+    folder: Path = ROOT,
+    python: str | Path = sys.executable,
+) -> dict[str, Any]:
     """Runs the commands of a kind; returns the lines that they reach, and operators."""
     import coverage
 
@@ -121,10 +130,9 @@ def run(name: str, commands: Sequence[Sequence[str]], folder: Path) -> dict[str,
         settings.write_text(_SETTINGS % temporary, "utf-8")
         operators = Path(temporary, "operators")
         operators.touch()
-        paths = [temporary, str(ROOT), str(Path(coverage.__file__).parents[1])]
-        environment = {
+        variables = {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([*paths, os.environ.get("PYTHONPATH", "")]),
+            "PYTHONPATH": os.pathsep.join([temporary, str(ROOT)]),
             "COVERAGE_PROCESS_START": str(settings),
             "SCOPE_OPERATORS": str(operators),
             "OMP_NUM_THREADS": "1",
@@ -135,7 +143,7 @@ def run(name: str, commands: Sequence[Sequence[str]], folder: Path) -> dict[str,
             given = [part.format(out=Path(temporary, "out.json")) for part in command]
             try:
                 done = subprocess.run(
-                    [sys.executable, *given], check=False, cwd=folder, env=environment,
+                    [str(python), *given], check=False, cwd=folder, env=variables,
                     timeout=PATIENCE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                 )  # fmt: skip
                 ended.append(done.stdout.rstrip().rpartition("\n")[2][-200:])
@@ -154,6 +162,17 @@ def run(name: str, commands: Sequence[Sequence[str]], folder: Path) -> dict[str,
             "operators": sorted(set(operators.read_text("utf-8").split())),
             "ended": ended,
         }
+
+
+def of_project(name: str) -> dict[str, Any]:
+    """Runs the tests of a project in its environment, on null if they need a GPU."""
+    project = projects(orders=True)[name] | projects().get(name, {})
+    of, on_null = project["of"], is_for_null(project)
+    tests, python = checkout(of, project), environment(of, project, "null" if on_null else "cpu")
+    link_packages(project, tests, python)
+    install(["uv", "pip", "install", "--quiet", "--python", str(python), "coverage"])
+    on = f"--attnmem-backend=null:{DEVICE.partition(':')[2]}" if on_null else _ON
+    return run(name, [[*_PYTEST, on, _LIMIT, *project["tests"]]], tests, python)
 
 
 def published() -> None:
@@ -262,7 +281,7 @@ def sums(found: Mapping[str, Any]) -> str:
 def main() -> None:
     """Runs the kinds and writes the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--suite", action="append", default=[], metavar="NAME=FOLDER")
+    parser.add_argument("--suite", action="append", default=[], metavar="PROJECT|NAME=FOLDER")
     parser.add_argument("--only", nargs="*", default=None)
     parser.add_argument("--libraries", action="store_true")
     parser.add_argument("--published", action="store_true")
@@ -273,15 +292,16 @@ def main() -> None:
     found = json.loads(FILE.read_text("utf-8")) if FILE.exists() else {}
     for name, commands in KINDS.items():
         if given.only is None or name in given.only:
-            found[name] = run(name, commands, ROOT)
+            found[name] = run(name, commands)
             FILE.write_text(json.dumps(found), "utf-8")
     if given.libraries:
-        found["libraries"] = run("libraries", [["-c", LIBRARIES]], ROOT)
+        found["libraries"] = run("libraries", [["-c", LIBRARIES]])
         FILE.write_text(json.dumps(found), "utf-8")
     for each in given.suite:
         name, _, folder = each.partition("=")
-        limit = "--attnmem-default=1 TiB"
-        found[name] = run(name, [[*_PYTEST, _ON, limit]], Path(folder))
+        found[name] = (
+            run(name, [[*_PYTEST, _ON, _LIMIT]], Path(folder)) if folder else of_project(name)
+        )
         FILE.write_text(json.dumps(found), "utf-8")
     (HERE / "scope.md").write_text(table(found), "utf-8")
     PART.write(sums(found))
