@@ -146,8 +146,6 @@ def _padded_to(
     block: int, symbol: str, sizes: Sequence[int], values: Sequence[int]
 ) -> Polynomial | None:
     for degree in (1, 2):
-        if len(sizes) < degree + 2 + CONFIRMING:  # too few to determine the factors
-            return None
         rows = [
             [*(size**power for power in range(degree + 1)), -(-size // block)] for size in sizes
         ]

@@ -77,7 +77,8 @@ def test_a_square_that_is_padded_is_recognised_and_nothing_else(value, form):
 
 
 def test_points_that_are_too_few_or_say_nothing_of_a_block_find_none():
-    assert padded("N", [130, 257, 391], [1, 2, 3]) is None
+    for sizes in ([130], [130, 257], [130, 257, 391], [130, 257, 391, 500]):
+        assert padded("N", sizes, [4 * size for size in sizes]) is None
     assert padded("N", [256, 512, 768, 1024, 1280], [1, 5, 2, 8, 3]) is None
 
 
