@@ -37,11 +37,6 @@ class LineFinder:
         """Searches for modules and optimizers too, which takes time, or no longer."""
         self._origins = origins
 
-    def note(self) -> None:
-        """Notes the node of autograd's graph for the running operator, in a traced run."""
-        if self._origins is not None:
-            self._origins.note(sys._getframe(1))
-
     def caller(self, depth: int = 1) -> Line:
         """Returns the lines outside torch and this package, up to the innermost of the project.
 

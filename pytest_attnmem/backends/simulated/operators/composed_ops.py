@@ -18,14 +18,16 @@ from typing import Any, Final
 import torch
 
 from ..scratch.matmul import has_kernel
-from ..shapes.result_layouts import MASKS
+
+#: The types of indices that choose the elements where they are true.
+_MASKS: Final = (torch.bool, torch.uint8)
 
 
 def expanded(indices: Any) -> list[Any]:
     """Returns the indices, with the places of the elements of each mask."""
     found: list[Any] = []
     for index in indices:
-        if index is not None and index.dtype in MASKS:
+        if index is not None and index.dtype in _MASKS:
             places = index.nonzero()
             found += [places.select(1, dim) for dim in range(index.dim())]
         else:
@@ -150,7 +152,7 @@ def _normal_around_number(mean: float, std: Any, generator: Any = None) -> Any:
 def _by_masks(self: Any, indices: Any) -> tuple[int, int]:
     """Returns the numbers of masks of the device among the indices, and of other indices."""
     given = [index for index in indices if index is not None]
-    masks = sum(index.dtype in MASKS and index.device == self.device for index in given)
+    masks = sum(index.dtype in _MASKS and index.device == self.device for index in given)
     return masks, len(given) - masks
 
 

@@ -8,7 +8,7 @@ from typing import Final
 import torch
 
 from .op_plan import AllocationPlan, OpCall, Rule, argument
-from .plan_parts import allocate_outputs, contiguous, dense_bytes, temporaries, temporary
+from .plan_parts import allocate_outputs, contiguous, dense_bytes, temporaries
 from .strides import Operand, is_contiguous, result_strides
 
 
@@ -24,16 +24,6 @@ def _forward_into(call: OpCall) -> AllocationPlan | None:
     if not out.is_contiguous() or out.shape != x.shape:
         return None
     return contiguous({"input": x})
-
-
-def _cast_into(call: OpCall) -> AllocationPlan | None:
-    """Plans a cast of the input, which float16 to float32 needs not (native/SoftMax.cpp)."""
-    x, dtype = call.args[0], argument(call, "dtype")
-    if dtype in (None, x.dtype) or (x.dtype, dtype) == (torch.float16, torch.float32):
-        return _forward_into(call)
-    if call.resized or not x.is_contiguous() or not argument(call, "out").is_contiguous():
-        return None
-    return temporary("cast input", dense_bytes(x, dtype))
 
 
 def _log_backward(call: OpCall) -> AllocationPlan:
@@ -59,8 +49,6 @@ RULES: Final = MappingProxyType[str, Rule](
         "aten._log_softmax.default": _forward,
         "aten._softmax.out": _forward_into,
         "aten._log_softmax.out": _forward_into,
-        "aten.softmax.int_out": _cast_into,
-        "aten.log_softmax.int_out": _cast_into,
         "aten._softmax_backward_data.default": _backward,
         "aten._log_softmax_backward_data.default": _log_backward,
     }

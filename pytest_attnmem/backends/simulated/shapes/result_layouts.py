@@ -25,9 +25,6 @@ from ..scratch.strides import (
     result_strides,
 )
 
-#: The types of indices that choose the elements where they are true.
-MASKS: Final = (torch.bool, torch.uint8)
-
 
 def operand(tensor: torch.Tensor) -> Operand:
     """Returns a tensor's shape and strides."""
@@ -101,35 +98,6 @@ def _second_leads(func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape:
     return result_strides(shape, [second, first, *others])
 
 
-def _like_second(_func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape:
-    return kept_strides(shape, args[1].stride())
-
-
-def _of_indexed(_func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape | None:
-    """Returns the strides of a result over the indexed tensor and its indices.
-
-    The tensor has the dimensions of the indices in the place of those that are indexed, with
-    strides of 0 (``AdvancedIndex`` of aten/src/ATen/native/TensorAdvancedIndexing.cpp).
-    """
-    tensor, indices = args[:2]
-    given = [index for index in indices if index is not None]
-    if not given or any(index.dtype in MASKS for index in given):
-        return None
-    places = [dim for dim, index in enumerate(indices) if index is not None]
-    if places != [*range(places[0], places[-1] + 1)]:
-        return None  # the tensor is transposed first
-    of_index = given[0].shape
-    if any(index.shape != of_index for index in given):
-        return None
-    before, behind = places[0], tensor.dim() - places[-1] - 1
-    steps = tensor.stride()
-    inner = (0,) * len(of_index)
-    strides = (*steps[:before], *inner, *steps[places[-1] + 1 :])
-    spread = (*[1] * before, *of_index, *[1] * behind)
-    rows = [Operand(spread, contiguous_strides(spread)) for _ in given]
-    return result_strides(shape, [Operand(shape, strides), *rows])
-
-
 def _like_first(_func: Any, args: tuple[Any, ...], shape: _Shape) -> _Shape | None:
     first = args[0]
     return kept_strides(shape, first.stride()) if first.shape == shape else None
@@ -183,10 +151,8 @@ _RULES: Final[Mapping[Any, _Rule]] = MappingProxyType(
             ),
             _second_leads,
         ),
-        _aten.binary_cross_entropy_with_logits.default: _like_second,
         _aten.angle.default: _angle,
         **dict.fromkeys(_overloads(_aten.index_fill), _of_copy),
-        **dict.fromkeys((_aten.index.Tensor, _aten._unsafe_index.Tensor), _of_indexed),
         **dict.fromkeys(
             (
                 *_overloads(_aten.empty_like, _aten.full_like, _aten.zeros_like, _aten.ones_like),
