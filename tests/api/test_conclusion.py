@@ -91,6 +91,16 @@ def test_a_verdict_that_fails_is_raised_and_kept(seen):
     assert [one.part.name for one in concluded.exceeded] == ["a"]
 
 
+def test_a_part_that_is_concluded_again_writes_its_row_again_and_raises_nothing(seen):
+    rows = Rows()
+    concluded = conclusions(rows)
+    fails, kept = over(seen), judge(seen, Budget(2048))
+    for one in (fails, kept, None):
+        concluded.conclude_again(part(trace=lambda: seen), one, seen)
+    assert [again for *_, again in rows.written] == [True] * 3
+    assert [one.verdict for one in concluded.exceeded] == [fails]
+
+
 @pytest.mark.parametrize("ending", [Ending.FAILED, Ending.SKIPPED])
 def test_a_part_that_did_not_finish_keeps_its_own_error(seen, ending):
     concluded = conclusions(Rows())

@@ -144,6 +144,7 @@ def test_value(text: str, value: int | Fraction) -> None:
         ("2BH", 2, "'BH'", f"{OPERATOR}, as in 2*B*H"),
         ("1e6", 2, "'e6'", f"{OPERATOR}; {EXPONENT} 1000000"),
         ("1.5e-6*N", 4, "'e'", f"{OPERATOR}; {EXPONENT} all of its digits"),
+        ("1.5e6*N", 4, "'e6'", f"{OPERATOR}; {EXPONENT} all of its digits"),
         ("2BHN^2", 2, "'BHN'", f"{OPERATOR}, as in 2*B*H*N^2"),
         (
             *("min(2Nd, 3) + 2(N+1)", 6, "'Nd'"),
@@ -396,6 +397,11 @@ def test_canonical_text(text: str, canonical: str) -> None:
     formula = parse_formula(text)
     assert str(formula) == canonical
     assert parse_formula(canonical) == formula
+
+
+def test_a_long_formula_is_shown_by_its_beginning():
+    formula = parse_formula("+".join(["tokens"] * 40))
+    assert repr(formula) == f"<Formula: {str(formula)[:197]}...>"
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,7 @@ def test_what_is_no_polynomial_is_refused(text):
         ("12*N^2*d + N", "d", 1),
         ("12*N^2*d + N", "H", 0),
         ("B*ceil(N/32)*N", "N", 2),
+        ("ceil(N/32)^2", "N", 2),
         ("B*ceil(N/32)*N", "B", 1),
         ("7", "N", 0),
     ],
@@ -121,6 +122,11 @@ def test_what_is_bounded_by_another_is_left_out(texts, kept):
 def test_a_coefficient_of_nothing_is_no_term():
     assert Polynomial({(("N", 1),): Fraction(0)}) == Polynomial({})
     assert Polynomial({}).degree("N") == 0
+
+
+def test_a_long_polynomial_is_shown_by_its_beginning():
+    long = expand("(B + H + N + d)^6")
+    assert repr(long) == f"<Polynomial: {str(long)[:197]}...>"
 
 
 def test_each_atom_is_shifted_by_one_or_by_what_is_given():
