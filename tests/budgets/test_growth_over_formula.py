@@ -26,6 +26,9 @@ from pytest_attnmem.measurement.timeline import Allocation
 ALLOWED = Allowed(parse_contract("O(N*d)"), {"N": 64, "d": 16})
 UNCLEAR = "over the formula, and sizes cannot tell how much of it grows with N and d"
 SIZES = (64, 128, 192, 256, 320, 512, 768)
+SCRATCH = PartBelowPeak(
+    Held(0, (), "", "scratch inside kernels", ""), tuple(4 * n * n for n in SIZES)
+)
 
 factors = st.lists(st.integers(0, 10**6), max_size=4)
 
@@ -125,14 +128,42 @@ def test_one_tensor_beneath_a_peak_is_named_alone():
     ],
 )
 def test_scratch_of_kernels_counts_as_if_it_were_there_at_the_peak(tensors, formula, wanted):
-    scratch = PartBelowPeak(
-        Held(0, (), "", "scratch inside kernels", ""), tuple(4 * n * n for n in SIZES)
-    )
-    parts = (part(lambda n: tensors * n * n, 0, 2, "a.py:1"), scratch)
+    parts = (part(lambda n: tensors * n * n, 0, 2, "a.py:1"), SCRATCH)
     growth = grown(
         lambda n: 10**12, lambda n: formula * n * n, beneath=Beneath({"N": SIZES}, parts)
     )
     assert answer(growth) is wanted
+
+
+def bent(n):
+    """Grows as N^2 but at every second size, so that no form shows."""
+    return n * n if n % 128 else 128 * n
+
+
+def test_scratch_does_not_change_that_all_tensors_together_break_a_contract():
+    parts = (
+        part(bent, 0, 2, "a.py:1"),
+        part(lambda n: 16 * n * n - bent(n), 0, 2, "a.py:2"),
+        SCRATCH,
+    )
+    growth = grown(lambda n: 10**12, lambda n: 8 * n * n, beneath=Beneath({"N": SIZES}, parts))
+    assert growth.judge(parse_contract("O(N)")).reason == (
+        "mul at a.py:1 with 2 more, beneath the peak, over the formula grows as 8*N^2"
+    )
+
+
+def test_tensors_whose_growth_is_known_prove_it_beside_one_whose_is_not():
+    parts = (
+        part(bent, 0, 2, "a.py:1"),
+        part(lambda n: 6 * n * n, 0, 2, "a.py:2"),
+        part(lambda n: 6 * n * n, 0, 2, "a.py:3"),
+    )
+    growth = grown(lambda n: 10**12, lambda n: 8 * n * n, beneath=Beneath({"N": SIZES}, parts))
+    judged = growth.judge(parse_contract("O(N)"))
+    assert (judged.answer, judged.held) == (Answer.BROKEN, parts[1].held)
+    assert judged.reason == (
+        "mul at a.py:2 with 1 more, beneath the peak, over the formula grows as 4*N^2"
+    )
 
 
 def test_a_byte_beneath_a_peak_counts_too():
