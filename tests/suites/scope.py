@@ -2,9 +2,9 @@
 
 Runs programs that users have, or that stand for theirs, on the simulated device under coverage, a
 kind after another: ``--suite PROJECT`` adds the tests of a project of ``projects.toml``, in its
-environment, ``--suite NAME=FOLDER`` those of a folder, ``--libraries`` the models of ``make
-strangers``, in its environment, and ``--only KIND …`` runs some again. What was found is kept in
-``.venv-suites``.
+environment, ``--suite PROJECT.orders`` those of them that ``make order`` runs, ``--suite
+NAME=FOLDER`` those of a folder, ``--libraries`` the models of ``make strangers``, in its
+environment, and ``--only KIND …`` runs some again. What was found is kept in ``.venv-suites``.
 ``scope.md`` beside this file has, for each file, the lines of functions that each kind reached, the
 functions that none reached, and the operators that asked for a rule; docs/evidence/scope.md has
 the sums.
@@ -166,7 +166,7 @@ def run(
 
 def of_project(name: str) -> dict[str, Any]:
     """Runs the tests of a project in its environment, on null if they need a GPU."""
-    project = projects(orders=True)[name] | projects().get(name, {})
+    project = projects(orders=True)[name.removesuffix(".orders")] | projects().get(name, {})
     of, on_null = project["of"], is_for_null(project)
     tests, python = checkout(of, project), environment(of, project, "null" if on_null else "cpu")
     link_packages(project, tests, python)
@@ -281,7 +281,9 @@ def sums(found: Mapping[str, Any]) -> str:
 def main() -> None:
     """Runs the kinds and writes the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--suite", action="append", default=[], metavar="PROJECT|NAME=FOLDER")
+    parser.add_argument(
+        "--suite", action="append", default=[], metavar="PROJECT[.orders]|NAME=FOLDER"
+    )
     parser.add_argument("--only", nargs="*", default=None)
     parser.add_argument("--libraries", action="store_true")
     parser.add_argument("--published", action="store_true")
